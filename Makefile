@@ -1,0 +1,34 @@
+# Two commands: `make demo` and `make test`. Both make .venv first if it is missing.
+PYTHON ?= python3
+BIN := .venv/bin
+READY := .venv/.ready
+WORKERS ?= 2
+
+.PHONY: demo test test-slow check format docs clean
+
+$(READY): setup.py constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[all,test,dev]"
+	touch $(READY)
+
+demo: $(READY)
+	$(BIN)/python scripts/compare_baselines.py --quick
+
+test: $(READY)
+	$(BIN)/python -m pytest -n $(WORKERS) -m "not serial" && $(BIN)/python -m pytest -m serial
+
+test-slow: $(READY)
+	$(BIN)/python -m pytest --slow -m slow
+
+check: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(READY)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean:
+	rm -rf .venv build dist *.egg-info

@@ -1,0 +1,1 @@
+"""Ape-X: distributed prioritized experience replay (Horgan et al. 2018), standalone."""

@@ -1,0 +1,1 @@
+"""Prioritized, uniform and hindsight replay memories."""

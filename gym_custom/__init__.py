@@ -1,0 +1,1 @@
+"""Worlds for Gymnasium whose rules are written once."""

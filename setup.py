@@ -1,0 +1,34 @@
+"""Package metadata: the one place that says what is installed and what it needs."""
+
+from setuptools import find_packages, setup
+
+AGENTS = ["torch>=2.2", "stable-baselines3>=2.8", "tqdm", "rich", "tensorboard", "tyro", "cloudpickle"]
+JAX = ["jax>=0.4.30"]
+RAY = ["ray>=2.40"]
+REPORT = ["matplotlib", "scipy>=1.11", "jinja2", "pillow", "imageio-ffmpeg"]
+TEST = ["pytest", "hypothesis", "pytest-xdist", "pytest-timeout", "moviepy", "psutil"]
+DEV = ["ruff", "mypy"]
+BENCH = ["cpprb", "envpool", "numba"]
+
+setup(
+    name="gym_custom",
+    version="0.1.0",
+    description="Write a world's rules once: get a Gymnasium env, a bit-equal fast vector env, a JAX env, and baselines",
+    long_description=open("README.md", encoding="utf-8").read(),
+    long_description_content_type="text/markdown",
+    license="MIT",
+    python_requires=">=3.10",
+    packages=find_packages(include=["gym_custom", "gym_custom.*", "agents", "agents.*"]),
+    package_data={"gym_custom": ["py.typed"], "agents": ["py.typed", "apex/presets/*.json"]},
+    install_requires=["gymnasium>=1.2,<2.0", "numpy>=1.26", "pygame-ce>=2.5"],
+    extras_require={
+        "agents": AGENTS,
+        "jax": JAX,
+        "ray": RAY,
+        "report": REPORT,
+        "all": AGENTS + JAX + RAY + REPORT,
+        "test": TEST,
+        "dev": DEV,
+        "bench": BENCH,
+    },
+)
