@@ -1,0 +1,222 @@
+"""The arrows between the modules, read from the source: who may import whom, and what `import gym_custom` may load."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import importlib
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGES = ("gym_custom", "agents")
+FILES = sorted(path for folder in (*PACKAGES, "scripts") for path in (ROOT / folder).rglob("*.py"))
+PACKAGE_FILES = [path for path in FILES if path.relative_to(ROOT).parts[0] in PACKAGES]
+RULE_NAMES = ("dynamics", "pedestrians", "lidar")
+RULES = [path for path in PACKAGE_FILES if path.stem in RULE_NAMES]
+HEAVY = {"pygame", "jax", "torch", "tensorflow", "ray", "stable_baselines3"}
+
+JAX_FILES = {"gym_custom/functional.py", "agents/tabular/parallel.py"}
+RAY_FILES = {"agents/apex/ray_cluster.py"}
+
+
+def name_of(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def module_of(path: Path) -> str:
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def absolute(path: Path, node: ast.ImportFrom) -> str:
+    """The full name behind ``from .x import y``."""
+    if not node.level:
+        return node.module or ""
+    package = module_of(path).split(".")
+    if path.stem != "__init__":
+        package = package[:-1]
+    package = package[: len(package) - node.level + 1]
+    return ".".join([*package, *([node.module] if node.module else [])])
+
+
+def for_types_only(tree: ast.AST) -> set[ast.AST]:
+    """Nodes under ``if TYPE_CHECKING``: read by type checkers, never run."""
+    blocks = [n for n in ast.walk(tree) if isinstance(n, ast.If) and "TYPE_CHECKING" in ast.dump(n.test)]
+    return {inner for block in blocks for statement in block.body for inner in ast.walk(statement)}
+
+
+def imports(path: Path, eager_only: bool = False) -> set[str]:
+    """Full dotted names that a file imports; eager_only leaves out those inside functions."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    skipped = for_types_only(tree)
+    if eager_only:
+        functions = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)]
+        skipped |= {inner for function in functions for inner in ast.walk(function)}
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        if node in skipped:
+            continue
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            base = absolute(path, node)
+            found |= {
+                base if (ROOT / (base.replace(".", "/") + ".py")).exists() else f"{base}.{a.name}" for a in node.names
+            }
+    return found
+
+
+def roots(path: Path, eager_only: bool = False) -> set[str]:
+    return {name.split(".")[0] for name in imports(path, eager_only)}
+
+
+def importers(library: str, files: list[Path]) -> set[str]:
+    return {name_of(path) for path in files if library in roots(path)}
+
+
+def test_the_scan_sees_the_packages():
+    assert {"gym_custom/__init__.py", "gym_custom/world.py", "agents/types.py"} <= {name_of(p) for p in PACKAGE_FILES}
+    assert {path.stem for path in RULES} >= {"dynamics"}
+    assert "numpy" in roots(ROOT / "gym_custom/world.py")
+
+
+def test_the_packages_do_not_know_each_other():
+    crossing = [name_of(p) for p in PACKAGE_FILES if {"gym_custom", "agents"} - {name_of(p).split("/")[0]} & roots(p)]
+    assert not crossing
+
+
+def test_the_packages_import_neither_scripts_nor_tests():
+    assert not [name_of(p) for p in PACKAGE_FILES if {"scripts", "tests"} & roots(p)]
+
+
+@pytest.mark.parametrize("path", RULES, ids=name_of)
+def test_rules_import_only_math_typing_functools_and_each_other(path):
+    siblings = {f"{module_of(path).rpartition('.')[0]}.{name}" for name in RULE_NAMES}
+    foreign = {n for n in imports(path) if n.split(".")[0] not in ("math", "typing", "functools", "__future__")}
+    assert not {n for n in foreign if n not in siblings and n.rpartition(".")[0] not in siblings}
+
+
+@pytest.mark.parametrize("path", [p for p in PACKAGE_FILES if p.stem == "layout"], ids=name_of)
+def test_a_layout_needs_numpy_and_nothing_of_the_package_but_its_rules(path):
+    inside = {n for n in imports(path) if n.split(".")[0] == "gym_custom"}
+    assert not {n for n in inside if not any(rule in n.split(".") for rule in RULE_NAMES)}
+    assert not roots(path) & (HEAVY | {"gymnasium"})
+
+
+@pytest.mark.parametrize("path", [p for p in PACKAGE_FILES if p.stem == "draw"], ids=name_of)
+def test_a_picture_goes_through_the_canvas(path):
+    assert not roots(path) & HEAVY, "draw functions know the Canvas, never pygame"
+    assert not {n for n in imports(path) if n.startswith(("gym_custom.single", "gym_custom.vector"))}
+
+
+@pytest.mark.parametrize("path", [p for p in PACKAGE_FILES if p.parent.name == "gym_custom"], ids=name_of)
+def test_drivers_know_no_particular_world(path):
+    worlds = {p.parent.name for p in PACKAGE_FILES if p.stem == "dynamics"}
+    parts = {part for name in imports(path) for part in name.split(".")}
+    assert not parts & worlds
+
+
+def test_each_heavy_library_has_its_one_place():
+    assert importers("jax", PACKAGE_FILES) <= JAX_FILES
+    assert importers("ray", PACKAGE_FILES) <= RAY_FILES
+    pygame = importers("pygame", PACKAGE_FILES)
+    assert {"/".join(n.split("/")[:2]) for n in pygame} <= {"gym_custom/rendering.py"}
+    outside = {n for n in importers("stable_baselines3", FILES) if not n.startswith(("agents/sb3/", "scripts/"))}
+    assert not outside
+    assert not {n for n in importers("torch", PACKAGE_FILES) if n.startswith("gym_custom/")}
+
+
+@pytest.mark.parametrize("path", [p for p in PACKAGE_FILES if "gym_custom" in name_of(p)], ids=name_of)
+def test_gym_custom_loads_heavy_libraries_only_when_used(path):
+    eager = roots(path, eager_only=True) & HEAVY
+    assert eager <= ({"jax"} if name_of(path) in JAX_FILES else set())
+
+
+GENERATORS = {"default_rng", "Generator", "SeedSequence", "PCG64", "BitGenerator", "Philox", "RandomState"}
+
+
+def global_draws(path: Path) -> list[str]:
+    """Calls such as ``np.random.rand`` or ``random.random``, which draw from the process's own generators."""
+    found = []
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Attribute):
+            full = ast.unparse(node)
+            if re.fullmatch(r"(np|numpy)\.random\.\w+", full) and node.attr not in GENERATORS:
+                found.append(f"{name_of(path)}:{node.lineno} {full}")
+    return found + ([f"{name_of(path)} imports random"] if "random" in roots(path) else [])
+
+
+@pytest.mark.parametrize("path", FILES, ids=name_of)
+def test_randomness_is_an_argument(path):
+    assert not global_draws(path)
+
+
+def test_the_search_for_global_draws_finds_one(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys.modules[__name__], "ROOT", tmp_path)
+    bad = tmp_path / "bad.py"
+    bad.write_text("import random\nimport numpy as np\nx = np.random.rand()\nok = np.random.default_rng(0)\n")
+    assert global_draws(bad) == ["bad.py:3 np.random.rand", "bad.py imports random"]
+
+
+def run(code: str) -> None:
+    result = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, cwd="/")
+    assert result.returncode == 0, result.stderr
+
+
+IMPORT_AND_PLAY = """
+import sys, warnings, gymnasium, gym_custom
+warnings.filterwarnings("ignore", message="(?s).*is out of date")
+for i in {ids}:
+    env = gymnasium.make(i)
+    env.reset(seed=0)
+    env.step(env.action_space.sample())
+    gymnasium.make_vec(i, num_envs=2).reset(seed=0)
+loaded = {heavy} & set(sys.modules)
+assert not loaded, loaded
+"""
+
+
+def registered() -> list[str]:
+    import gymnasium
+
+    importlib.import_module("gym_custom")
+    return sorted(i for i, s in gymnasium.registry.items() if str(s.entry_point).startswith("gym_custom"))
+
+
+@pytest.mark.serial
+def test_making_and_stepping_every_id_loads_nothing_heavy():
+    run(IMPORT_AND_PLAY.format(ids=registered(), heavy=HEAVY))
+
+
+@pytest.mark.serial
+def test_import_agents_loads_nothing_heavy():
+    run(f"import sys, agents; assert not {HEAVY} & set(sys.modules)")
+
+
+def config_classes() -> list[type]:
+    """Public dataclasses of the agents whose name ends in Config."""
+    found = {}
+    for path in PACKAGE_FILES:
+        if "config" in path.stem:
+            module = importlib.import_module(module_of(path))
+            found |= {
+                c.__name__: c for c in vars(module).values() if dataclasses.is_dataclass(c) and isinstance(c, type)
+            }
+    return list(found.values())
+
+
+def attributes_read(paths: list[Path]) -> set[str]:
+    trees = [ast.parse(p.read_text(encoding="utf-8")) for p in paths]
+    return {n.attr for t in trees for n in ast.walk(t) if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Load)}
+
+
+def test_every_config_field_is_read_by_somebody():
+    fields = {f"{c.__name__}.{f.name}" for c in config_classes() for f in dataclasses.fields(c)}
+    # A check of the value in the config's own file is no use of it.
+    used = attributes_read([p for p in PACKAGE_FILES if p.stem != "config"])
+    assert not {name for name in fields if name.split(".")[1] not in used}
