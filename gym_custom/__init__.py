@@ -1,1 +1,47 @@
-"""Worlds for Gymnasium whose rules are written once."""
+"""Worlds for Gymnasium whose rules are written once.
+
+``import gym_custom`` registers the environments; ``gymnasium.make`` and ``gymnasium.make_vec`` then make them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gymnasium.envs.registration import EnvSpec
+
+from gym_custom.world import Outcome, World, load_world, register_spec, register_world
+
+__all__ = ["Outcome", "World", "check_world", "load_world", "register_world"]
+
+# id: (module, class name up to "Env" and "VectorEnv", steps, reward threshold, arguments)
+_IDS: dict[str, tuple[str, str, int, float | None, dict[str, Any]]] = {
+    "NumpyCartPole-v0": ("gym_custom.cartpole", "CartPole", 200, 195.0, {}),
+    "NumpyCartPole-v1": ("gym_custom.cartpole", "CartPole", 500, 475.0, {}),
+    "GridWorld-v0": ("gym_custom.gridworld", "GridWorld", 100, 1.0, {}),
+    "MyEnv-v0": ("gym_custom.my_env", "MyEnv", 200, 100.0, {}),
+    "MyEnvStatic-v0": ("gym_custom.my_env", "MyEnv", 200, None, {"variant": "static"}),
+    "MyEnvDense-v0": ("gym_custom.my_env", "MyEnv", 200, None, {"variant": "dense"}),
+    "MyEnvHard-v0": ("gym_custom.my_env", "MyEnv", 200, None, {"variant": "hard"}),
+    "MyEnvPartial-v0": ("gym_custom.my_env", "MyEnv", 200, None, {"variant": "partial"}),
+}
+
+for _id, (_module, _name, _steps, _threshold, _kwargs) in _IDS.items():
+    register_spec(
+        EnvSpec(
+            id=_id,
+            entry_point=f"{_module}:{_name}Env",
+            vector_entry_point=f"{_module}:{_name}VectorEnv",
+            max_episode_steps=_steps,
+            reward_threshold=_threshold,
+            kwargs=_kwargs,
+        )
+    )
+
+
+def __getattr__(name: str) -> Any:
+    """Loads `check_world` when it is first asked for: training needs no checks."""
+    if name == "check_world":
+        from gym_custom.checks import check_world
+
+        return check_world
+    raise AttributeError(f"module 'gym_custom' has no attribute {name!r}")

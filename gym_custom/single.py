@@ -1,0 +1,242 @@
+"""Any world as one Gymnasium environment."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import gymnasium as gym
+import numpy as np
+from gymnasium.error import ResetNeeded
+
+from gym_custom.actions import legal_action
+from gym_custom.observations import ObservationPacker
+from gym_custom.scalar_math import scalar_namespace
+from gym_custom.world import World, make_world, plain_params
+
+
+class Snapshot(NamedTuple):
+    """All that `SingleEnv.get_state` keeps."""
+
+    state: Any  # the world's State
+    steps: int  # since the reset
+    episode_return: float  # since the reset
+    terminated: bool
+
+
+class SingleEnv(gym.Env):
+    """One environment of a world.
+
+    Subclasses name their world in the class attribute ``world``.
+
+    Args:
+        world: ``"module:make_world"``, where the class names none.
+        render_mode: None, or one of ``metadata["render_modes"]``.
+        **kwargs: The arguments of ``make_world``.
+
+    Raises:
+        ValueError: An argument has no legal value.
+        TypeError: An argument is unknown or of the wrong type.
+    """
+
+    world: str | None = None
+    metadata: dict[str, Any] = {"render_modes": ["human", "rgb_array", "ansi"], "render_fps": 30}
+
+    def __init__(self, world: str | None = None, render_mode: str | None = None, **kwargs: Any):
+        self.world = world or type(self).world
+        self._kwargs = kwargs
+        self._build()
+        self.action_space = self._world.action_space
+        self.observation_space = self._world.observation_space
+        self.metadata = world_metadata(self._world, ("human", "rgb_array", "ansi"))
+        self.render_mode = legal_render_mode(render_mode, self.metadata)
+        self._state: Any = None
+        self._steps, self._return = 0, 0.0
+        self._terminated = self._warned = False
+
+    def _build(self) -> None:
+        """Makes everything that a pickled environment leaves behind."""
+        if self.world is None:
+            raise TypeError("name a world: SingleEnv(world='module:make_world')")
+        self._world = make_world(self.world, self._kwargs)
+        self._pack = ObservationPacker(self._world.observation_space).single
+        self._canvas: Any = None
+        self._scalar = self._world.scalar and np.dtype(self._world.dtype) != np.float32
+        self._xp = scalar_namespace() if self._scalar else np
+        self._params = plain_params(self._world.params, _python if self._scalar else lambda value: value)
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """Begins an episode.
+
+        Args:
+            seed: Seeds the generator; None goes on with it.
+            options: What the world makes of them; they hold for this episode.
+
+        Returns:
+            The first observation and its info.
+        """
+        super().reset(seed=seed)
+        u = self._uniforms(self._world.reset_draws)
+        if options and self._world.reset_with is not None:
+            state = self._world.reset_with(self._xp, self._params, u, options)
+        else:
+            state = self._world.initial_state(self._xp, self._params, u)
+        self._state = self._cast(state)
+        self._steps, self._return = 0, 0.0
+        self._terminated = self._warned = False
+        if self._canvas is not None:
+            self._canvas.forget()
+        if self.render_mode == "human":
+            self._show()
+        return self._observation(), self._info()
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        """One step.
+
+        After a termination the world stands still and earns nothing, with one warning, until `reset`.
+
+        Args:
+            action: A member of the action space; for a `Discrete` one any integer, also an array of one.
+
+        Returns:
+            Observation, reward, terminated, truncated (always False; `gymnasium.wrappers.TimeLimit` cuts) and info.
+
+        Raises:
+            ResetNeeded: Before the first reset.
+            ValueError: The action is outside the action space.
+            TypeError: The action is of the wrong kind.
+        """
+        action = legal_action(self.action_space, action)
+        if self._state is None:
+            raise ResetNeeded("call reset() before step()")
+        if self._terminated:
+            return self._stand_still()
+        world, xp, params, state = self._world, self._xp, self._params, self._state
+        action = self._action(action)
+        u = self._uniforms(world.step_draws) if world.step_draws else None
+        self._state = self._cast(world.transition(xp, params, state, action, u))
+        reward, terminated = world.outcome(xp, params, state, action, self._state)
+        reward, self._terminated = float(reward), bool(terminated)
+        self._steps += 1
+        self._return += reward
+        if self.render_mode == "human":
+            self._show()
+        return self._observation(), reward, self._terminated, False, self._info()
+
+    def _stand_still(self) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        if not self._warned:
+            gym.logger.warn("step() after a termination: the world stands still until reset()")
+            self._warned = True
+        return self._observation(), 0.0, True, False, self._info()
+
+    def get_state(self) -> Snapshot:
+        """The present state and the counters of this environment, without the generator."""
+        if self._state is None:
+            raise ResetNeeded("call reset() before get_state()")
+        return Snapshot(_copied(self._state), self._steps, self._return, self._terminated)
+
+    def set_state(self, snapshot: Snapshot) -> None:
+        """Goes back to what `get_state` gave, also in another environment of the same world."""
+        state, self._steps, self._return, self._terminated = snapshot
+        self._state, self._warned = _copied(state), False
+
+    def render(self) -> Any:
+        """The picture of the present state, as the render mode wants it."""
+        if self._state is None:
+            raise ResetNeeded("call reset() before render()")
+        if self.render_mode == "rgb_array":
+            return self._drawn().frame(
+                self._world.draw, self._params, self._state, steps=self._steps, episode_return=self._return
+            )
+        if self.render_mode == "ansi":
+            return self._world.ansi(self._params, self._state)  # type: ignore[misc]
+        if self.render_mode is None:
+            gym.logger.warn("render() without a render mode: choose one in gymnasium.make(id, render_mode=...)")
+        return None  # a window draws itself in reset and step
+
+    def close(self) -> None:
+        """Closes the window, if there is one."""
+        if self._canvas is not None:
+            self._canvas.close()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """All but the window and what `_build` makes anew."""
+        made = ("_world", "_pack", "_canvas", "_scalar", "_xp", "_params")
+        return {name: value for name, value in vars(self).items() if name not in made}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Builds the world from its name and arguments."""
+        vars(self).update(state)
+        self._build()
+
+    def _drawn(self) -> Any:
+        if self._canvas is None:
+            self._canvas = world_canvas(self)
+        return self._canvas
+
+    def _show(self) -> None:
+        self._drawn().show(self._world.draw, self._params, self._state, steps=self._steps, episode_return=self._return)
+
+    def _uniforms(self, count: int) -> Any:
+        u = self.np_random.random(count)
+        return u.tolist() if self._scalar else u
+
+    def _action(self, action: Any) -> Any:
+        if not isinstance(action, int):
+            return action.astype(self._world.dtype)
+        if np.dtype(self._world.dtype).kind in "iu":
+            return action
+        return float(action) if self._scalar else np.dtype(self._world.dtype).type(action)
+
+    def _cast(self, state: Any) -> Any:
+        """The state's float leaves in the world's dtype; scalar worlds have Python numbers already."""
+        if self._scalar:
+            return state
+        return type(state)(*(cast_leaf(leaf, self._world.dtype) for leaf in state))
+
+    def _observation(self) -> Any:
+        return self._pack(self._world.observe(self._xp, self._params, self._state))
+
+    def _info(self) -> dict[str, Any]:
+        if self._world.info is None:
+            return {}
+        info = self._world.info(self._xp, self._params, self._state)
+        labels = self._world.labels
+        return {key: labels[key][int(value)] if key in labels else _python(value) for key, value in info.items()}
+
+
+def world_metadata(world: World, modes: tuple[str, ...]) -> dict[str, Any]:
+    """Metadata of an environment: those of these render modes that its world serves, and its pictures a second."""
+    served = [mode for mode in modes if (world.ansi if mode == "ansi" else world.draw) is not None]
+    return {"render_modes": served, "render_fps": world.render_fps}
+
+
+def legal_render_mode(render_mode: str | None, metadata: dict[str, Any]) -> str | None:
+    """The render mode, if there is such a one."""
+    if render_mode is not None and render_mode not in metadata["render_modes"]:
+        legal = ", ".join(map(repr, [None, *metadata["render_modes"]]))
+        raise ValueError(f"render_mode must be one of {legal}, not {render_mode!r}")
+    return render_mode
+
+
+def world_canvas(env: Any) -> Any:
+    """A canvas for an environment; this is where pygame would be missed."""
+    from gym_custom.rendering import Canvas
+
+    return Canvas(title=env.spec.id if env.spec else env.world, fps=env.metadata["render_fps"])
+
+
+def cast_leaf(leaf: Any, dtype: Any) -> Any:
+    """A leaf of a state as an array or NumPy scalar: floats in the world's dtype, integers as int64."""
+    leaf = np.asarray(leaf)
+    return leaf.astype(
+        {"f": np.float64 if np.dtype(dtype).kind in "iu" else dtype, "b": np.bool_}.get(leaf.dtype.kind, np.int64)
+    )[()]
+
+
+def _python(value: Any) -> Any:
+    """A number or table as Python numbers."""
+    return value.tolist() if isinstance(value, (np.ndarray, np.generic)) else value
+
+
+def _copied(state: Any) -> Any:
+    return type(state)(*(leaf.copy() if isinstance(leaf, np.ndarray) else leaf for leaf in state))
