@@ -1,0 +1,167 @@
+"""Compare algorithms on env ids over seeds, and write a report.
+
+    python scripts/compare_baselines.py --quick
+    python scripts/compare_baselines.py --algo apex dqn ppo --env NumpyCartPole-v1 --seed 0 1 2 3 4 -n 50000
+
+Flags are rl-zoo3's where it has them. Every run trains in its own process and leaves its folder
+``LOG_FOLDER/ALGO/ENV_SEED/`` with configuration, learning curve, monitor file, TensorBoard events and checkpoints.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import sys
+import time
+from pathlib import Path
+
+import gymnasium as gym
+from comparison import pages
+from comparison.algorithms import ALGORITHMS
+from comparison.cells import STATUS, Cell, read_config, read_status, write_config
+from comparison.progress import read_progress
+from comparison.provenance import provenance
+from comparison.scheduler import Job, run_jobs
+from comparison.settings import settings_for
+from tqdm import tqdm
+
+QUICK = ["--algo", "apex", "dqn", "ppo", "--env", "NumpyCartPole-v1", "--seed", "0", "1", "-n", "50000", "-P"]
+QUICK_FOLDER = "results/quick"
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    parse = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    add = parse.add_argument
+    add("--quick", action="store_true", help=f"Ape-X, DQN and PPO on CartPole, two seeds, into {QUICK_FOLDER}")
+    add("--algo", nargs="+", default=["ppo"], choices=list(ALGORITHMS), metavar="ALGO", help=", ".join(ALGORITHMS))
+    add("--env", nargs="+", default=["NumpyCartPole-v1"], metavar="ID", help="Gymnasium ids")
+    add("--seed", nargs="+", type=int, default=[0], help="numbers of the repetitions")
+    add("-n", "--n-timesteps", type=int, default=50_000, help="env steps of each run; schedules scale with it")
+    add("--max-seconds", type=float, help="training seconds after which a run ends: the wall-clock budget")
+    add("--eval-freq", type=int, help="env steps between evaluations (default: a twentieth of -n)")
+    add("--eval-episodes", type=int, default=20, help="greedy episodes of one evaluation")
+    add("-f", "--log-folder", type=Path, default=Path("logs"), help="where the runs and the report go")
+    add("--gym-packages", nargs="+", default=["gym_custom"], help="modules that register the ids")
+    add("--jobs", type=int, default=os.cpu_count(), help="busy processes at a time (default: the cores)")
+    add("--time-limit", type=float, help="seconds after which a run is stopped and listed as timed out")
+    add("--resume", action="store_true", help="keep finished runs, redo the others")
+    add("-P", "--progress", action="store_true", help="a progress bar for each run")
+    return parse
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the comparison.
+
+    Returns:
+        0 where every run finished, 1 where some did not, 2 for a request that cannot be met, 130 after Ctrl+C.
+    """
+    arguments = _arguments(argv)
+    try:
+        cells = _cells(arguments)
+        todo = _prepare(cells, arguments.log_folder, resume=arguments.resume)
+    except (ValueError, gym.error.Error, ImportError) as error:
+        print(f"compare_baselines.py: {error}", file=sys.stderr)
+        return 2
+    try:
+        _run(todo, arguments)
+    except KeyboardInterrupt:
+        print(f"\nInterrupted: what is there stays in {arguments.log_folder}; --resume goes on.", file=sys.stderr)
+        return 130
+    pages.write(arguments.log_folder)
+    print((arguments.log_folder / "report.md").read_text(encoding="utf-8"))
+    print(f"Report: {arguments.log_folder / 'report.html'}")
+    finished = [read_status(arguments.log_folder / cell.name)["status"] == "finished" for cell in cells]
+    return 0 if all(finished) else 1
+
+
+def _arguments(argv: list[str] | None) -> argparse.Namespace:
+    arguments = parser().parse_args(argv)
+    if not arguments.quick:
+        return arguments
+    # what stands behind --quick on the command line changes the preset
+    rest = [word for word in (sys.argv[1:] if argv is None else argv) if word != "--quick"]
+    quick = parser().parse_args([*QUICK, *rest])
+    if "--log-folder" not in rest and "-f" not in rest:
+        quick.log_folder = Path(QUICK_FOLDER)
+        if not quick.resume:
+            _move_aside(quick.log_folder)
+    return quick
+
+
+def _move_aside(folder: Path) -> None:
+    """Keep an older quick comparison beside the new one."""
+    if folder.exists():
+        folder.rename(folder.with_name(time.strftime(f"{folder.name}-%Y%m%d-%H%M%S")))
+
+
+def _cells(arguments: argparse.Namespace) -> list[Cell]:
+    for package in arguments.gym_packages:
+        importlib.import_module(package)
+    for env_id in arguments.env:
+        gym.spec(env_id)
+    if min(arguments.n_timesteps, arguments.eval_episodes, arguments.jobs) < 1 or min(arguments.seed) < 0:
+        raise ValueError("-n, --eval-episodes and --jobs must be at least 1 and --seed at least 0.")
+    return [
+        Cell(
+            algo=algo,
+            env_id=env_id,
+            seed=seed,
+            total_timesteps=arguments.n_timesteps,
+            eval_freq=arguments.eval_freq or max(arguments.n_timesteps // 20, 1),
+            eval_episodes=arguments.eval_episodes,
+            max_seconds=arguments.max_seconds,
+            settings=settings_for(algo, env_id),
+            gym_packages=tuple(arguments.gym_packages),
+        )
+        for env_id in arguments.env
+        for algo in arguments.algo
+        for seed in arguments.seed
+    ]
+
+
+def _prepare(cells: list[Cell], log_folder: Path, resume: bool) -> list[Job]:
+    """Write each run's configuration; finished runs are kept, others are begun anew, and only if that was asked for."""
+    existing = [cell for cell in cells if (log_folder / cell.name).exists()]
+    if existing and not resume:
+        raise ValueError(
+            f"{log_folder / existing[0].name} exists: choose another --log-folder, or --resume to go on with it."
+        )
+    source = provenance()
+    jobs = []
+    for cell in cells:
+        folder = log_folder / cell.name
+        if read_status(folder)["status"] == "finished":
+            if read_config(folder)[0] != cell:
+                raise ValueError(f"{folder} holds a run with other settings: choose another --log-folder.")
+            continue
+        (folder / STATUS).unlink(missing_ok=True)
+        write_config(folder, cell, source)
+        jobs.append(Job(folder, ALGORITHMS[cell.algo].processes))
+    return jobs
+
+
+def _run(jobs: list[Job], arguments: argparse.Namespace) -> None:
+    total = arguments.n_timesteps
+    bars: dict[Path, tqdm] = {}
+
+    def show(running: list[Job], ended: list[Job]) -> None:
+        for job in running + ended:
+            name = str(job.folder.relative_to(arguments.log_folder))
+            if job.folder not in bars:
+                bars[job.folder] = tqdm(total=total, desc=name, unit=" steps", disable=not arguments.progress)
+            bar = bars[job.folder]
+            bar.update(max(read_progress(job.folder) - bar.n, 0))
+        for job in ended:
+            bar = bars[job.folder]
+            status = read_status(job.folder)
+            bar.update(max(status.get("timesteps", 0) - bar.n, 0))
+            bar.set_postfix_str(status.get("error") or f"greedy return {status['best_return']:.1f}")
+            bar.close()
+
+    run_jobs(jobs, arguments.jobs, arguments.time_limit, show)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

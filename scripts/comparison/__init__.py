@@ -1,0 +1,1 @@
+"""The parts of the comparison: cells, training, evaluation, scheduling, statistics, figures and pages."""

@@ -1,0 +1,62 @@
+"""Train one cell in this process: ``python -m comparison.run_cell FOLDER``; the folder holds its ``config.json``."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import time
+import traceback
+from pathlib import Path
+from typing import Any
+
+from comparison.algorithms import ALGORITHMS
+from comparison.cells import STATUS, TEST_SEED, Cell, read_config, write_json
+from comparison.curve import CurveWriter, read_curve
+from comparison.evaluation import greedy_episodes, seed_block
+from comparison.progress import Progress
+
+TEST_EPISODES = 100
+
+
+def main(argv: list[str]) -> int:
+    """Train, test and write how it ended; 0 on success, 1 where the run failed."""
+    folder = Path(argv[0])
+    cell, provenance = read_config(folder)
+    started = time.time()
+    try:
+        outcome = run(cell, folder, provenance)
+    except KeyboardInterrupt:
+        return 130
+    except Exception as error:
+        traceback.print_exc()
+        outcome = {"status": "failed", "error": f"{type(error).__name__}: {error}"}
+    write_json(folder / STATUS, {**outcome, "wall_seconds": time.time() - started, "provenance": provenance})
+    return 0 if outcome["status"] == "finished" else 1
+
+
+def run(cell: Cell, folder: Path, provenance: dict[str, Any]) -> dict[str, Any]:
+    """Train the cell and test its two checkpoints on episodes that chose nothing."""
+    for package in cell.gym_packages:
+        importlib.import_module(package)
+    module = ALGORITHMS[cell.algo].load()
+    header = {"algo": cell.algo, "env_id": cell.env_id, "seed": cell.seed, **provenance}
+    curve, progress = CurveWriter(folder, header), Progress(folder)
+    module.train(cell, folder, curve, progress)
+    curve.close()
+    seeds = seed_block(TEST_SEED, TEST_EPISODES)
+    tests = {}
+    for name, which in (("best", module.BEST), ("last", module.LAST)):
+        episodes = greedy_episodes(module.load_policy(cell, folder, which), cell.env_id, seeds)
+        tests[f"{name}_return"] = float(episodes.returns.mean())
+        tests[f"{name}_returns"] = episodes.returns.tolist()
+    written = read_curve(folder)
+    return {
+        "status": "finished",
+        "timesteps": int(written.timesteps[-1]),
+        "training_seconds": float(written.seconds[-1]),
+        **tests,
+    }
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
