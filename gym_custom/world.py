@@ -68,17 +68,18 @@ class World:
     """Pictures a second in a window and in a video."""
 
 
-def make_world(world: str, kwargs: Mapping[str, Any]) -> World:
+def make_world(world: str | World, kwargs: Mapping[str, Any]) -> World:
     """Makes the world that a string names.
 
     Args:
-        world: ``"module:function"``, where ``function(**kwargs)`` returns a `World`.
+        world: ``"module:function"``, where ``function(**kwargs)`` returns a `World`; or a `World`, which is taken as it
+            is.
         kwargs: The function's arguments.
 
     Raises:
         TypeError: The function has no argument of this name, or does not return a `World`.
     """
-    function = _load(world)
+    function = (lambda: world) if isinstance(world, World) else _load(world)
     legal = inspect.signature(function).parameters
     for name in kwargs:
         if name not in legal and not any(p.kind is p.VAR_KEYWORD for p in legal.values()):
