@@ -97,7 +97,7 @@ class BatchEnv(VectorEnv):
             )
         world, params = self._world, self._params
         beginning = np.flatnonzero(self._finished) if self.autoreset_mode is AutoresetMode.NEXT_STEP else np.arange(0)
-        going_on = np.flatnonzero(~self._finished)
+        going_on = np.setdiff1d(np.arange(self.num_envs), beginning)
         action = np.moveaxis(actions, 0, -1).astype(world.dtype)
         u = None
         if world.step_draws:
