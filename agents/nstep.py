@@ -1,4 +1,4 @@
-"""Steps in, discounted transitions out: n-step windows of many environments at once (Sutton & Barto 2018, section 7.1)."""
+"""Steps in, discounted transitions out: n-step windows of many environments (Sutton & Barto 2018, section 7.1)."""
 
 from __future__ import annotations
 

@@ -1,1 +1,8 @@
-"""Prioritized, uniform and hindsight replay memories."""
+"""Replay memories: uniform, prioritized and hindsight, with one vocabulary."""
+
+from agents.replay.memory import ReplayMemory
+from agents.replay.prioritized import PrioritizedMemory
+from agents.replay.sum_tree import SumTree
+from agents.replay.uniform import UniformMemory
+
+__all__ = ["PrioritizedMemory", "ReplayMemory", "SumTree", "UniformMemory"]

@@ -1,0 +1,208 @@
+"""What the uniform and the prioritized memory share: rows in a ring, batches built from drawn rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from gymnasium import spaces
+
+from agents.replay.checks import check_choice, check_fraction, check_integer
+from agents.replay.memory import Draw
+from agents.replay.ring import Ring
+from agents.replay.saving import check_fits, ring_from_state, ring_state, rng_from_state, rng_state
+from agents.replay.windows import sequences, transitions
+from agents.types import Batch, Experience, Transition
+
+DISCOUNT = 0.99
+"""Gamma where none is given, as in MATLAB's replay memories."""
+
+
+class RingMemory:
+    """Rows in a ring; a child says how rows are drawn (``draw``) and what it keeps beside them.
+
+    Args:
+        observation_space: Box, Discrete, MultiDiscrete, MultiBinary, or Dict or Tuple of such.
+        action_space: Likewise.
+        capacity: Most rows that are held; then the oldest is overwritten.
+        check_memory: Refuse at once a capacity whose rows, each with two observations, exceed the memory that is free.
+        seed: For ``numpy.random.default_rng``: an integer, or a Generator to be used.
+
+    Raises:
+        ValueError: For a capacity that is no positive integer.
+        TypeError: For a space that cannot be stored.
+        MemoryError: With ``check_memory``, if the rows will not fit.
+    """
+
+    def __init__(
+        self,
+        observation_space: spaces.Space,
+        action_space: spaces.Space,
+        capacity: int = 10_000,
+        check_memory: bool = False,
+        seed: int | np.random.Generator | None = None,
+    ):
+        if check_memory:
+            check_fits(Ring(observation_space, action_space, 1).row_bytes() + self.extra_row_bytes, capacity)
+        self.ring = Ring(observation_space, action_space, capacity)
+        self.rng = np.random.default_rng(seed)
+
+    extra_row_bytes = 0
+    """What a child keeps for each row beside the ring."""
+
+    def __len__(self) -> int:
+        return len(self.ring)
+
+    @property
+    def capacity(self) -> int:
+        """Most rows that are held; ``resize`` changes it."""
+        return self.ring.capacity
+
+    @property
+    def observation_space(self) -> spaces.Space:
+        """Space of the rows' observations."""
+        return self.ring.obs_layout.space
+
+    @property
+    def action_space(self) -> spaces.Space:
+        """Space of the rows' actions."""
+        return self.ring.action_layout.space
+
+    @property
+    def oldest(self) -> int:
+        """Id of the oldest row: a row is alive iff ``oldest <= id < inserted``. Only grows."""
+        return self.ring.oldest
+
+    @property
+    def inserted(self) -> int:
+        """Number of ids given so far, which is the next row's id."""
+        return self.ring.inserted
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the stored rows."""
+        return self.ring.nbytes
+
+    def validate_experience(self, rows: Experience | Transition) -> None:
+        """Check that ``append`` would take these rows.
+
+        Raises:
+            TypeError: If they are no Experience or Transition, or not of the kind that is held.
+            ValueError: If a shape, dtype, key or number of rows does not fit the spaces.
+        """
+        self.ring.check(rows)
+
+    def draw(self, batch_size: int, source: int | None = None) -> Draw:
+        """Draw rows without gathering them."""
+        raise NotImplementedError
+
+    def count_sample(self) -> None:
+        """Note that a batch was drawn for training."""
+
+    def sample(
+        self,
+        batch_size: int,
+        n_step: int = 1,
+        discount: float | None = None,
+        sequence_length: int = 1,
+        source: int | None = None,
+    ) -> Batch:
+        """Draw a batch for training.
+
+        Args:
+            batch_size: Rows N of the batch; a row may come more than once.
+            n_step: Steps K of the window that starts at each drawn Experience. It ends sooner at the episode's end and
+                at the newest row of its source, with the discount that belongs to its own length.
+            discount: Gamma, default 0.99.
+            sequence_length: Above 1, a sequence of that many rows T starts at each drawn Experience: all arrays of the
+                transition get the shape (N, T, ...), and the mask is False where the sequence had already ended (the
+                last row is repeated there, with reward and discount 0).
+            source: Draw only rows of this source.
+
+        Returns:
+            The Batch. Its arrays are copies.
+
+        Raises:
+            ValueError: If the memory (or the source) holds no rows or an argument is out of range; if ``n_step``,
+                ``discount`` or ``sequence_length`` is given and the rows are Transitions, whose windows are closed.
+        """
+        batch = self._batch(batch_size, n_step, discount, sequence_length, source)
+        self.count_sample()
+        return batch
+
+    def peek(
+        self,
+        batch_size: int,
+        n_step: int = 1,
+        discount: float | None = None,
+        sequence_length: int = 1,
+        source: int | None = None,
+    ) -> Batch:
+        """What ``sample`` would give now, leaving everything as it is: annealing and random numbers too."""
+        state = self.rng.bit_generator.state
+        try:
+            return self._batch(batch_size, n_step, discount, sequence_length, source)
+        finally:
+            self.rng.bit_generator.state = state
+
+    def _batch(
+        self, batch_size: int, n_step: int, discount: float | None, sequence_length: int, source: int | None
+    ) -> Batch:
+        n_step, sequence_length = (
+            check_integer("n_step", n_step, 1),
+            check_integer("sequence_length", sequence_length, 1),
+        )
+        if self.ring.kind is Transition and (n_step > 1 or sequence_length > 1 or discount is not None):
+            raise ValueError("n_step, discount and sequence_length are for Experiences; these rows are Transitions")
+        gamma = DISCOUNT if discount is None else check_fraction("discount", discount)
+        drawn = self.draw(batch_size, source)
+        if sequence_length > 1:
+            rows, mask = sequences(self.ring, drawn.slots, sequence_length, n_step, gamma)
+            return Batch(rows, drawn.ids, drawn.weights, drawn.probabilities, mask)
+        rows = transitions(self.ring, drawn.slots, n_step, gamma)
+        return Batch(rows, drawn.ids, drawn.weights, drawn.probabilities)
+
+    def candidates(self, source: int) -> np.ndarray:
+        """Slots of the rows of one source, oldest first; ValueError if there are none."""
+        slots = self.ring.alive_slots()
+        slots = slots[self.ring.source[slots] == check_integer("source", source, -(2**63))]
+        if not slots.size:
+            raise ValueError(f"source {source} has no rows in this memory")
+        return slots
+
+    def all_experiences(self, concatenate: str = "batch") -> Any:
+        """All rows, oldest first, as they were given.
+
+        Args:
+            concatenate: "batch": one record with arrays (N, ...). "sequence": one record of a single sequence, with
+                arrays (1, N, ...). "none": a list of N records with arrays (1, ...).
+
+        Returns:
+            Experiences or Transitions, whichever were appended (an empty Experience before the first).
+        """
+        check_choice("concatenate", concatenate, ("batch", "sequence", "none"))
+        slots = self.ring.alive_slots()
+        if concatenate == "none":
+            return [self.ring.record(slots[row : row + 1]) for row in range(len(slots))]
+        return self.ring.record(slots if concatenate == "batch" else slots[None])
+
+    def reset(self) -> None:
+        """Forget all rows. Ids go on counting; annealing and random numbers are not touched."""
+        self.ring.clear()
+
+    def state_dict(self) -> dict[str, np.ndarray]:
+        """Everything as plain arrays: goes through ``numpy.savez`` and back without pickle."""
+        return ring_state(self.ring) | rng_state(self.rng)
+
+    def load_state_dict(self, state: dict[str, np.ndarray]) -> None:
+        """Take over a saved memory with its capacity, in place of all that is here.
+
+        In a memory that never held a row the saved ids stay. Otherwise they move up by a multiple of the capacity,
+        past all ids that this memory ever gave: a late update can never hit another row. Streams do not go on: what is
+        appended next starts new windows and episodes, since the environments of a resumed run start anew.
+
+        Raises:
+            ValueError: If the state does not fit these spaces. Nothing is changed then.
+        """
+        ring, rng = ring_from_state(self.ring, state), rng_from_state(state)
+        self.ring, self.rng = ring, rng

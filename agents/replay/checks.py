@@ -1,0 +1,59 @@
+"""Checks of arguments, each with one clear sentence for whoever called."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+
+def check_integer(name: str, value: Any, least: int) -> int:
+    """``value`` as an int, where it is a whole number of at least ``least`` (``1e4`` is one); else ValueError."""
+    try:
+        whole = int(value)
+        good = whole == value and whole >= least and not isinstance(value, bool)
+    except (TypeError, ValueError, OverflowError):
+        good = False
+    if not good:
+        raise ValueError(f"{name} must be an integer of at least {least}, got {value!r}")
+    return whole
+
+
+def check_fraction(name: str, value: Any) -> float:
+    """``value`` as a float, where it lies in [0, 1]; else ValueError."""
+    try:
+        good = bool(0 <= value <= 1)
+    except (TypeError, ValueError):
+        good = False
+    if not good:
+        raise ValueError(f"{name} must lie in [0, 1], got {value!r}")
+    return float(value)
+
+
+def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> str:
+    """``value``, where it is one of ``choices``; else ValueError."""
+    if value not in choices:
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}")
+    return value
+
+
+def check_priorities(name: str, values: Any, num_rows: int) -> np.ndarray:
+    """Priorities as float64 (num_rows,): finite and not negative, else ValueError that names the first bad row."""
+    values = np.asarray(values, np.float64)
+    if values.shape != (num_rows,):
+        raise ValueError(f"{name} must have shape ({num_rows},), one for each row, got {values.shape}")
+    good = (values >= 0) & (values < np.inf)
+    if not good.all():
+        row = int(np.argmin(good))
+        raise ValueError(f"{name} must be finite and not negative, got {values[row]} at index {row}")
+    return values
+
+
+def check_ids(ids: Any) -> np.ndarray:
+    """Ids as int64 (k,), else TypeError or ValueError."""
+    ids = np.asarray(ids)
+    if ids.dtype.kind not in "iu" and ids.size:
+        raise TypeError(f"ids must be integers, got {ids.dtype}")
+    if ids.ndim != 1:
+        raise ValueError(f"ids must have shape (k,), got {ids.shape}")
+    return ids.astype(np.int64, copy=False)

@@ -1,0 +1,74 @@
+"""Observations stored once: a slot for each row, and places of their own for next observations that no slot holds."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from agents.replay.spaces import Layout
+
+
+class ObservationStore:
+    """Arrays of ``capacity`` slots and, behind them, as many own places as are needed.
+
+    Args:
+        layout: Of the observation space.
+        capacity: Number of slots. Indices in [0, capacity) are slots, the ones from ``capacity`` on own places.
+    """
+
+    def __init__(self, layout: Layout, capacity: int):
+        self.layout, self.capacity = layout, capacity
+        self.arrays = [np.zeros((capacity, *leaf.shape), leaf.dtype) for leaf in layout.leaves]
+        self._free = np.zeros(0, np.int64)  # a stack of the unused own places
+        self._num_free = 0
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all arrays."""
+        return sum(array.nbytes for array in self.arrays) + self._free.nbytes
+
+    def reserve(self, count: int) -> np.ndarray:
+        """Indices (count,) of unused own places."""
+        if count > self._num_free:
+            self._grow(count - self._num_free)
+        self._num_free -= count
+        return self._free[self._num_free : self._num_free + count].copy()
+
+    def release(self, places: np.ndarray) -> None:
+        """Give own places back."""
+        self._free[self._num_free : self._num_free + len(places)] = places
+        self._num_free += len(places)
+
+    def write(self, places: np.ndarray, arrays: list[np.ndarray]) -> None:
+        """Store a batch, one row a place."""
+        for store, array in zip(self.arrays, arrays, strict=True):
+            store[places] = array
+
+    def take(self, places: np.ndarray) -> list[np.ndarray]:
+        """Copies of the observations at these places, whatever the shape of ``places``."""
+        return [store.take(places, 0) for store in self.arrays]
+
+    def _grow(self, count: int) -> None:
+        used = len(self._free)  # own places there are, all in use but for num_free
+        more = max(count, used // 2, 16)
+        for store in self.arrays:
+            # in place, so that large memories need not exist twice; no view of a store is ever handed out
+            store.resize((self.capacity + used + more, *store.shape[1:]), refcheck=False)
+        free = np.zeros(used + more, np.int64)
+        free[: self._num_free] = self._free[: self._num_free]
+        free[self._num_free : self._num_free + more] = np.arange(more) + self.capacity + used
+        self._free, self._num_free = free, self._num_free + more
+
+
+def same_rows(first: list[np.ndarray], second: list[np.ndarray]) -> np.ndarray:
+    """Which rows of two batches are equal byte for byte, (N,): C-contiguous arrays (N, ...) of the same dtypes."""
+    same = np.ones(len(first[0]), bool)
+    for one, other in zip(first, second, strict=True):
+        same &= (_words(one) == _words(other)).all(1)
+    return same
+
+
+def _words(array: np.ndarray) -> np.ndarray:
+    """The bytes of each row, (N, W), in the widest words that divide it."""
+    row_bytes = array.itemsize * int(np.prod(array.shape[1:], dtype=np.int64))
+    rows = array.reshape(len(array), row_bytes // array.itemsize)
+    return rows.view(f"u{next(width for width in (8, 4, 2, 1) if row_bytes % width == 0)}") if row_bytes else rows

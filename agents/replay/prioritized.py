@@ -1,0 +1,288 @@
+"""Prioritized experience replay (Schaul et al. 2016, arXiv:1511.05952)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from gymnasium import spaces
+
+from agents.replay.base import RingMemory
+from agents.replay.checks import check_choice, check_fraction, check_ids, check_integer, check_priorities
+from agents.replay.extremes import Extreme
+from agents.replay.memory import Draw
+from agents.replay.ranks import Ranking
+from agents.replay.streams import check_source
+from agents.replay.sum_tree import SumTree
+from agents.types import Experience, Transition
+
+WEIGHT_NORMS = ("batch", "memory", "none")
+PRIORITIZATIONS = ("proportional", "rank")
+
+
+class PrioritizedMemory(RingMemory):
+    """Replay memory that draws rows by their priorities and corrects for it with importance weights.
+
+    With raw priorities p (absolute TD errors) of the N rows:
+
+        P(j) = (p_j + epsilon)**alpha / sum_i (p_i + epsilon)**alpha       (Schaul et al. 2016, eq. 1 and section 3.3)
+        w_j = (N P(j))**-beta / max_i w_i                                  (section 3.4)
+        beta = beta_0 + (1 - beta_0) * samples / num_annealing_steps, at most 1
+
+    Args:
+        observation_space: Box, Discrete, MultiDiscrete, MultiBinary, or Dict or Tuple of such.
+        action_space: Likewise.
+        capacity: Most rows that are held; then the oldest is overwritten.
+        priority_exponent: alpha in [0, 1]; 0 draws uniformly. May be assigned at any time.
+        initial_importance_sampling_exponent: beta_0 in [0, 1]. May be assigned at any time.
+        num_annealing_steps: Calls of ``sample`` until beta is 1, at least 1. May be assigned at any time.
+        priority_epsilon: Added to every raw priority, here and nowhere else; not negative.
+        stratified: Draw one row from each of batch_size equal shares of the total, else all rows independently.
+        weight_norm: What the weights are divided by: the largest of the "batch", the largest that a row of the
+            "memory" could have, or "none".
+        prioritization: "proportional", or "rank" for P(j) ~ (1 / rank(j))**alpha (section 3.3), where large memories
+            rank all rows anew once a sixteenth of them has changed.
+        check_memory: Refuse at once a capacity whose rows, each with two observations, exceed the memory that is free.
+        seed: For ``numpy.random.default_rng``: an integer, or a Generator to be used.
+
+    Raises:
+        ValueError: If a number is out of its range.
+        TypeError: For a space that cannot be stored.
+        MemoryError: With ``check_memory``, if the rows will not fit.
+    """
+
+    extra_row_bytes = 8 * 4  # raw priority, leaf, its running sum, the levels above
+
+    def __init__(
+        self,
+        observation_space: spaces.Space,
+        action_space: spaces.Space,
+        capacity: int = 10_000,
+        priority_exponent: float = 0.6,
+        initial_importance_sampling_exponent: float = 0.4,
+        num_annealing_steps: int = 1_000_000,
+        priority_epsilon: float = 1e-6,
+        stratified: bool = True,
+        weight_norm: str = "batch",
+        prioritization: str = "proportional",
+        check_memory: bool = False,
+        seed: int | np.random.Generator | None = None,
+    ):
+        self._exponent = check_fraction("priority_exponent", priority_exponent)
+        self.initial_importance_sampling_exponent = initial_importance_sampling_exponent
+        self.num_annealing_steps = num_annealing_steps
+        if not 0 <= priority_epsilon < np.inf:
+            raise ValueError(f"priority_epsilon must be finite and not negative, got {priority_epsilon!r}")
+        self.priority_epsilon, self.stratified = float(priority_epsilon), bool(stratified)
+        self.weight_norm = check_choice("weight_norm", weight_norm, WEIGHT_NORMS)
+        self.prioritization = check_choice("prioritization", prioritization, PRIORITIZATIONS)
+        super().__init__(observation_space, action_space, capacity, check_memory, seed)
+        self.num_samples = 0
+        self._set_priorities(np.zeros(0))
+
+    @property
+    def priority_exponent(self) -> float:
+        """Alpha in [0, 1]: how much priorities count."""
+        return self._exponent
+
+    @priority_exponent.setter
+    def priority_exponent(self, value: float) -> None:
+        self._exponent = check_fraction("priority_exponent", value)
+        self._set_priorities(self.priorities)
+
+    @property
+    def initial_importance_sampling_exponent(self) -> float:
+        """Beta in [0, 1] before the first sample."""
+        return self._first_beta
+
+    @initial_importance_sampling_exponent.setter
+    def initial_importance_sampling_exponent(self, value: float) -> None:
+        self._first_beta = check_fraction("initial_importance_sampling_exponent", value)
+
+    @property
+    def num_annealing_steps(self) -> int:
+        """Calls of ``sample`` until beta is 1."""
+        return self._num_annealing_steps
+
+    @num_annealing_steps.setter
+    def num_annealing_steps(self, value: int) -> None:
+        self._num_annealing_steps = check_integer("num_annealing_steps", value, 1)
+
+    @property
+    def importance_sampling_exponent(self) -> float:
+        """Beta now: grows linearly with the number of samples, up to 1."""
+        share = min(1.0, self.num_samples / self._num_annealing_steps)
+        return self._first_beta + (1.0 - self._first_beta) * share
+
+    @property
+    def priorities(self) -> np.ndarray:
+        """Raw priorities of all rows, oldest first."""
+        return self._raw[self.ring.alive_slots()]
+
+    def append(self, rows: Experience | Transition, priorities: Any = None, source: Any = 0) -> np.ndarray:
+        """Store rows, in order.
+
+        Args:
+            rows: Transitions or Experiences, whichever this memory holds. Of more than ``capacity`` rows the newest
+                are kept.
+            priorities: Raw priorities, (N,), finite and not negative. Default: the largest one present, 1 in an empty
+                memory.
+            source: The rows' stream, one integer or (N,). Rows of one source must come in the order in which they
+                happened.
+
+        Returns:
+            Ids, (N,), int64, one for every row given.
+
+        Raises:
+            TypeError, ValueError: As ``validate_experience``, or for a bad priority. Nothing is written then.
+        """
+        checked = self.ring.check(rows)
+        source = check_source(source, len(checked))
+        if priorities is None:
+            priorities = np.full(len(checked), self._largest.get() if len(self.ring) else 1.0)
+        raw = self._check_priorities("priorities", priorities, len(checked))
+        ids = self.ring.append(checked, source)
+        kept = max(0, len(ids) - self.capacity)
+        self._write(ids[kept:] % self.capacity, raw[kept:])
+        return ids
+
+    def update_priorities(self, ids: Any, abs_td_errors: Any) -> int:
+        """Give rows new raw priorities; where an id comes twice, the last one counts.
+
+        Args:
+            ids: (k,), from a Batch or from ``append``.
+            abs_td_errors: (k,), the learner's |delta|: unweighted, finite and not negative.
+
+        Returns:
+            Number of ids whose rows are gone; these are ignored.
+
+        Raises:
+            ValueError: If a priority is NaN, infinite or negative: the message names the row, nothing is written.
+        """
+        ids = check_ids(ids)
+        raw = self._check_priorities("abs_td_errors", abs_td_errors, len(ids))
+        alive = (ids >= self.ring.oldest) & (ids < self.ring.inserted)
+        num_stale = len(ids) - int(np.count_nonzero(alive))
+        if num_stale:
+            ids, raw = ids[alive], raw[alive]
+        self._write(ids % self.capacity, raw)
+        return num_stale
+
+    def resize(self, capacity: int) -> None:
+        """Change the capacity: growing keeps all rows, shrinking the newest; ids, order and priorities stay."""
+        ring = self.ring.resized(capacity)
+        raw = self.priorities[len(self.ring) - len(ring) :]
+        self.ring = ring
+        self._set_priorities(raw)
+
+    def reset(self) -> None:
+        """Forget all rows. Ids go on counting; annealing and random numbers are not touched."""
+        super().reset()
+        self._set_priorities(np.zeros(0))
+
+    def count_sample(self) -> None:
+        """Note that a batch was drawn for training: beta grows."""
+        self.num_samples += 1
+
+    def draw(self, batch_size: int, source: int | None = None) -> Draw:
+        """Draw rows by priority without gathering them."""
+        batch_size = check_integer("batch_size", batch_size, 1)
+        if not len(self.ring):
+            raise ValueError("cannot sample from an empty memory")
+        if self.prioritization == "rank" and self._ranking.outdated(len(self.ring)):
+            self._set_priorities(self.priorities)
+        if source is None and self.tree.total > 0:
+            slots = self.tree.find_checked(self._masses(batch_size, self.tree.total))
+            return self._weighted(slots, self.tree.total, len(self.ring), self._smallest)
+        candidates = self.ring.alive_slots() if source is None else self.candidates(source)
+        return self._draw_from(candidates, batch_size)
+
+    def state_dict(self) -> dict[str, np.ndarray]:
+        """Everything as plain arrays: goes through ``numpy.savez`` and back without pickle."""
+        settings = {name: np.array(getattr(self, name)) for name in _SETTINGS}
+        return super().state_dict() | settings | {"priorities": self.priorities}
+
+    def load_state_dict(self, state: dict[str, np.ndarray]) -> None:
+        """Take over a saved memory, as RingMemory does, with priorities, exponents and annealing."""
+        missing = [name for name in (*_SETTINGS, "priorities") if name not in state]
+        if missing:
+            raise ValueError(f"the saved memory lacks {', '.join(missing)}: was it a PrioritizedMemory?")
+        raw = check_priorities("saved priorities", state["priorities"], len(state["next_row"]))
+        super().load_state_dict(state)
+        for name, kind in _SETTINGS.items():
+            setattr(self, name if name != "priority_exponent" else "_exponent", kind(state[name]))
+        self._set_priorities(raw)
+
+    def _check_priorities(self, name: str, values: Any, num_rows: int) -> np.ndarray:
+        raw = check_priorities(name, values, num_rows)
+        if raw.size and raw.max() > self.tree.largest / 2:
+            raise ValueError(f"{name} must not exceed {self.tree.largest / 2:.3g}, got {raw.max()}")
+        return raw
+
+    def _leaves(self, raw: np.ndarray) -> np.ndarray:
+        """Unnormalized probabilities of rows with these raw priorities: the one place of alpha and epsilon."""
+        if self.prioritization == "rank":
+            return self._ranking.rank(raw) ** -self._exponent
+        return (raw + self.priority_epsilon) ** self._exponent
+
+    def _write(self, slots: np.ndarray, raw: np.ndarray) -> None:
+        self._raw[slots] = raw
+        self.tree.set_checked(slots, self._leaves(raw))
+        self._largest.touch(slots)
+        if self._smallest:
+            self._smallest.touch(slots)
+
+    def _set_priorities(self, raw: np.ndarray) -> None:
+        """Start priorities and tree anew from the raw priorities of all rows, oldest first."""
+        slots = self.ring.alive_slots()
+        self._raw, self.tree, self._ranking = np.zeros(self.capacity), SumTree(self.capacity), Ranking()
+        self._largest = Extreme(self._raw)
+        self._smallest = Extreme(self.tree.leaves, smallest=True) if self.weight_norm == "memory" else None
+        self._raw[slots] = raw
+        if self.prioritization == "rank":
+            self.tree.set_checked(slots, self._ranking.rank_all(raw) ** -self._exponent)
+        else:
+            self.tree.set_checked(slots, self._leaves(raw))
+
+    def _masses(self, count: int, total: float) -> np.ndarray:
+        masses = self.rng.random(count)
+        if self.stratified:
+            masses += np.arange(count)
+            masses /= count
+        masses *= total
+        return np.minimum(masses, np.nextafter(total, 0.0), out=masses)  # a product may be rounded up to the total
+
+    def _draw_from(self, candidates: np.ndarray, batch_size: int) -> Draw:
+        """Draw from these slots alone; uniformly where all their priorities are 0."""
+        sums = np.cumsum(self.tree.leaves[candidates])
+        if not sums[-1] > 0:
+            slots = candidates[self.rng.integers(0, len(candidates), batch_size)]
+            uniform = np.full(batch_size, 1 / len(candidates))
+            return Draw(slots, self.ring.ids_of(slots), np.ones(batch_size), uniform)
+        slots = candidates[sums.searchsorted(self._masses(batch_size, sums[-1]), side="right")]
+        smallest = Extreme(self.tree.leaves[candidates], smallest=True)
+        return self._weighted(slots, float(sums[-1]), len(candidates), smallest)
+
+    def _weighted(self, slots: np.ndarray, total: float, num_rows: int, smallest: Extreme | None) -> Draw:
+        """Probabilities and weights: (N P)**-beta over its largest is (smallest P / P)**beta."""
+        leaves = self.tree.leaves[slots]
+        if self.weight_norm == "batch":
+            reference = leaves.min()
+        elif self.weight_norm == "memory" and smallest:
+            reference = smallest.get()
+        else:
+            reference = total / num_rows  # (N P)**-beta as it is
+        weights = (reference / leaves) ** self.importance_sampling_exponent
+        return Draw(slots, self.ring.ids_of(slots), weights, leaves / total)
+
+
+_SETTINGS: dict[str, type] = {
+    "priority_exponent": float,
+    "initial_importance_sampling_exponent": float,
+    "num_annealing_steps": int,
+    "priority_epsilon": float,
+    "stratified": bool,
+    "weight_norm": str,
+    "prioritization": str,
+    "num_samples": int,
+}
