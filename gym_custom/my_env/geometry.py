@@ -1,0 +1,77 @@
+"""The one geometry of discs and walls: it decides what rays see and when moving discs touch.
+
+A ray and a motion are the same thing: a point ``q t`` that meets a disc at time ``t``. With the centre ``p`` and the
+radius ``r``, ``|p - q t| = r`` is a quadratic equation in ``t`` and as well in ``1 / t``:
+``c / t^2 - 2 b / t + a = 0`` with ``a = q q``, ``b = p q``, ``c = p p - r^2``. The larger root ``1 / t`` is the first
+touch. Working with ``1 / t``, here called closeness, makes "never" the number 0, "first" a maximum, and needs no
+division for a direction that is parallel to a wall.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+Array = Any
+
+INSIDE = 1e9  # 1/s or 1/m, closeness where a disc already covers the point
+
+
+def disc_terms(xp: Any, x: Array, y: Array, radius: Array) -> tuple[Array, Array, Array]:
+    """Prepares discs for `closeness_to_disc`.
+
+    Args:
+        xp: Array namespace.
+        x: Centres relative to the start of the ray or motion, any shape, m.
+        y: The same along y.
+        radius: Their radii, m.
+
+    Returns:
+        x / c, y / c and 1 / c with c = x^2 + y^2 - radius^2; where the start is inside, numbers with closeness INSIDE.
+    """
+    c = x * x + y * y - radius * radius
+    outside = c > 1e-9
+    inverse = 1.0 / xp.where(outside, c, 1.0)
+    share = xp.where(outside, inverse, 0.0)
+    return x * share, y * share, xp.where(outside, inverse, -INSIDE * INSIDE)
+
+
+def closeness_to_disc(xp: Any, along: Array, square: Array) -> Array:
+    """1 / t of the first touch of a point moving by q in unit time with a disc, 0 or less where there is none.
+
+    Args:
+        xp: Array namespace.
+        along: b / c = (p q) / c.
+        square: a / c = (q q) / c.
+    """
+    discriminant = along * along - square
+    root = xp.sqrt(xp.maximum(discriminant, 0.0))
+    return xp.where(discriminant >= 0.0, along + root, 0.0)
+
+
+def closeness_to_walls(xp: Any, dx: Array, dy: Array, low: Array, high: Array) -> Array:
+    """1 / t of the first touch of a point moving by (dx, dy) in unit time with the walls around it.
+
+    Args:
+        xp: Array namespace.
+        dx: Motion along x.
+        dy: Motion along y.
+        low: (2, ...) distances to the walls on the left and below, m.
+        high: (2, ...) those to the walls on the right and above, m.
+    """
+    right, left = 1.0 / xp.maximum(high, 1e-9), -1.0 / xp.maximum(low, 1e-9)
+    return xp.maximum(
+        xp.maximum(dx * right[0], dx * left[0]),
+        xp.maximum(dy * right[1], dy * left[1]),
+    )
+
+
+def add_up(terms: Array) -> Array:
+    """Sums (2, K, ...) over K in a written-out order, so that a batch and a single env get the same bits."""
+    return functools.reduce(lambda total, k: total + terms[:, k], range(1, terms.shape[1]), terms[:, 0])
+
+
+def length(xp: Any, vector: Array) -> Array:
+    """Length of vectors whose components are the first axis; 0 is safe."""
+    squares = vector * vector
+    return xp.sqrt(squares[0] + squares[1])
