@@ -35,7 +35,7 @@ def draw(land: Layout, canvas: Canvas, params: Any, state: Any, values: np.ndarr
         _paint_values(canvas, land, values, set(goals), side)
     for goal in goals:
         _paint_goal(canvas, _center(land, goal))
-    if len(params.starts) == 1:
+    if len(params.starts) == 1 and values is None:
         _paint_start(canvas, _center(land, params.start), side)
     if state is not None:
         _paint_walker(canvas, land, int(state.cell), side)
@@ -116,11 +116,11 @@ def _paint_values(canvas: Canvas, land: Layout, values: np.ndarray, goals: set[i
 
 
 def _paint_moves(canvas: Canvas, center: tuple[float, float], values: np.ndarray, side: float) -> None:
-    """An arrow for each of the best moves; none where all are equal, since the agent knows nothing there."""
-    moves = np.flatnonzero(values == values.max())
-    if moves.size == len(MOVES):
+    """An arrow for each of the best moves; none where no move has a value yet."""
+    if not values.any():
         return
     x, y = center[0], center[1] + (0.06 if side >= 44 else 0.0)
-    for down, right in (MOVES[move] for move in moves):
+    for move in np.flatnonzero(np.isclose(values, values.max(), rtol=1e-9, atol=1e-12)):
+        down, right = MOVES[move]
         tip = (x + 0.26 * right, y - 0.26 * down)
         canvas.arrow((x, y), tip, Palette.INK, width=max(1.0, side / 30), head=side / 7)

@@ -93,7 +93,7 @@ def parse(text: Sequence[str]) -> Layout:
     symbols = np.array([list(line) for line in text])
     for row, col in np.argwhere(~np.isin(symbols, list(SYMBOLS))):
         legal = ", ".join(f"{symbol!r} ({meaning})" for symbol, meaning in SYMBOLS.items())
-        raise ValueError(f"{symbols[row, col]!r} at row {row}, column {col} of the layout is none of {legal}")
+        raise ValueError(f"{str(symbols[row, col])!r} at row {row}, column {col} of the layout is none of {legal}")
     flat = symbols.ravel()
     return Layout(
         rows=symbols.shape[0],
