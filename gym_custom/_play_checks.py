@@ -221,13 +221,19 @@ def _chosen(rules: Rules, state: Any, policy: Callable[[Any], Any]) -> np.ndarra
 
 def observation(rules: Rules, row: Any) -> Any:
     """The observation of one row, as the single env gives it."""
-    parts = rules.call("observe", row)
-    try:
-        with np.errstate(all="ignore"):
-            return rules.packer.single(parts)
-    except Exception as error:
-        shapes = [np.shape(part) for part in parts]
-        raise Fault(f"observe: parts of shapes {shapes} do not fill {rules.world.observation_space}: {error}") from None
+    parts, space = rules.call("observe", row), rules.world.observation_space
+    sizes = [int(np.size(part)) for part in parts]
+    if sum(sizes) != _numbers(space):
+        raise Fault(f"observe: parts of sizes {sizes} do not fill {space}, which takes {_numbers(space)} numbers")
+    with np.errstate(all="ignore"):
+        return rules.packer.single(parts)
+
+
+def _numbers(space: spaces.Space) -> int:
+    """How many numbers an observation of a space holds."""
+    if isinstance(space, spaces.Dict | spaces.Tuple):
+        return sum(map(_numbers, space.values() if isinstance(space, spaces.Dict) else space))
+    return int(np.prod(space.shape or ()))
 
 
 def _stacked(rules: Rules, states: Sequence[Any]) -> Any:

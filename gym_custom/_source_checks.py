@@ -55,7 +55,7 @@ class _Reader:
         self.findings: list[str] = []
         self._seen: set[tuple[types.CodeType, frozenset[str]]] = set()
         rules = [_unwrap(getattr(world, role)) for role in RULES if getattr(world, role) is not None]
-        self._own = {rule.__module__ for rule in rules if isinstance(rule, types.FunctionType)}
+        self._own = {str(rule.__module__) for rule in rules if isinstance(rule, types.FunctionType)}
 
     def is_own(self, module: str) -> bool:
         """Whether a module is part of the world: of the same package, or beside it in the same folder."""
