@@ -83,7 +83,7 @@ def parse(text: Sequence[str]) -> Layout:
     Raises:
         ValueError: The lines are not equally long, or hold another character.
     """
-    if isinstance(text, str) or not all(isinstance(line, str) for line in text):
+    if isinstance(text, str) or not isinstance(text, Sequence) or not all(isinstance(line, str) for line in text):
         raise ValueError(f"a layout is a name or a list of strings, one a row, not {text!r}")
     if not text or not text[0]:
         raise ValueError("a layout needs at least one row and one column")

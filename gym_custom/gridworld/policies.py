@@ -45,7 +45,8 @@ def shortest_path(env: Any) -> Callable[[Any], int]:
     def policy(observation: Any) -> int:
         state = world.get_state().state
         if state.goal not in plans:
-            plans[state.goal] = value_iteration(*world.transition_model(), discount=0.99)
+            p, r = world.transition_model()
+            plans[state.goal] = value_iteration(p, r, discount=0.99)
         return int(plans[state.goal][state.cell].argmax())
 
     return policy
