@@ -172,15 +172,23 @@ def make_vec_env(
         ``evaluate_policy``.
     """
     kwargs = {"render_mode": "rgb_array", **(env_kwargs or {})}
-    venv = NativeVecEnv(_same_step_env(env_id, n_envs, kwargs))
+    venv = NativeVecEnv(same_step_env(env_id, n_envs, kwargs))
     venv.seed(seed)
     if monitor_dir is not None:
         os.makedirs(monitor_dir, exist_ok=True)
     return VecMonitor(venv, monitor_dir)
 
 
-def _same_step_env(env_id: str | EnvSpec, n_envs: int, kwargs: dict[str, Any]) -> VectorEnv:
+def same_step_env(env_id: str | EnvSpec, n_envs: int, kwargs: dict[str, Any] | None = None) -> VectorEnv:
+    """The id's own vector env in SAME_STEP mode, or single envs in a ``SyncVectorEnv`` where it has none.
+
+    Args:
+        env_id: a registered id or its spec.
+        n_envs: number of rows.
+        kwargs: constructor arguments.
+    """
     spec = gym.spec(env_id) if isinstance(env_id, str) else env_id
+    kwargs = kwargs or {}
     if _resets_in_the_same_step(spec):
         return gym.make_vec(env_id, n_envs, "vector_entry_point", autoreset_mode="SameStep", **kwargs)
     return gym.make_vec(env_id, n_envs, "sync", vector_kwargs={"autoreset_mode": AutoresetMode.SAME_STEP}, **kwargs)

@@ -12,10 +12,11 @@ CONFIG, STATUS, CURVE, PROGRESS = "config.json", "status.json", "evaluations.csv
 SEED_SPACING = 1_000
 """Rows of one run start from seeds ``training_seed + row``; runs are spaced so that no two share a start state."""
 
-EVALUATION_SEED = 1_000_000_000
-"""First of the seeds of the episodes that draw the curves and choose the best checkpoint."""
+EVALUATION_SEED = 1 << 30
+"""First of the seeds of the episodes that draw the curves and choose the best checkpoint; Ape-X's evaluator has the
+same, and its actors only get seeds below."""
 
-TEST_SEED = 1_500_000_000
+TEST_SEED = EVALUATION_SEED + 1_000_000
 """First of the seeds of the final test episodes, which choose nothing."""
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from comparison.cells import CURVE
 from comparison.evaluation import Episodes
 
-COLUMNS = ("timesteps", "seconds", "mean_return", "std_return", "mean_length", "returns", "lengths")
+COLUMNS = ("timesteps", "seconds", "mean_return", "mean_length", "returns", "lengths")
 
 
 class Curve(NamedTuple):
@@ -48,7 +48,7 @@ class CurveWriter:
         """Append one evaluation and give its mean return."""
         self._rows.append((timesteps, seconds, episodes))
         mean = float(episodes.returns.mean())
-        row = [timesteps, round(seconds, 4), mean, float(episodes.returns.std()), float(episodes.lengths.mean())]
+        row = [timesteps, round(seconds, 4), mean, float(episodes.lengths.mean())]
         lists = [" ".join(f"{value:.10g}" for value in values) for values in episodes]
         with open(self._folder / CURVE, "a", encoding="utf-8", newline="") as file:
             csv.writer(file).writerow(row + lists)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import gymnasium as gym
 import numpy as np
+
+from agents.sb3 import same_step_env
 
 Predict = Callable[[Any], np.ndarray]
 """From observations (N, ...) to greedy actions (N, ...)."""
@@ -30,7 +31,7 @@ def greedy_episodes(predict: Predict, env_id: str, seeds: list[int]) -> Episodes
     Returns:
         Return and length of each episode, in the order of the seeds.
     """
-    env = gym.make_vec(env_id, num_envs=len(seeds))
+    env = same_step_env(env_id, len(seeds))
     returns, lengths = np.zeros(len(seeds)), np.zeros(len(seeds), dtype=np.int64)
     running = np.ones(len(seeds), dtype=bool)
     obs, _ = env.reset(seed=seeds)  # type: ignore[arg-type]

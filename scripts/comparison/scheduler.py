@@ -21,10 +21,17 @@ GRACE_SECONDS = 4.0
 
 @dataclass
 class Job:
-    """A run to do: the folder with its configuration, and how many slots it takes."""
+    """A run to do.
+
+    Attributes:
+        folder: holds its configuration, and its log and status afterwards.
+        slots: how many of the slots it takes.
+        command: the program; None trains the folder's cell.
+    """
 
     folder: Path
     slots: int = 1
+    command: list[str] | None = None
     process: subprocess.Popen | None = field(default=None, repr=False)
     started: float = 0.0
 
@@ -68,7 +75,7 @@ def _start(job: Job) -> None:
     environment.setdefault("SDL_VIDEODRIVER", "dummy")
     with open(job.folder / "log.txt", "w", encoding="utf-8") as log:
         job.process = subprocess.Popen(
-            [sys.executable, "-m", "comparison.run_cell", str(job.folder.resolve())],
+            job.command or [sys.executable, "-m", "comparison.run_cell", str(job.folder.resolve())],
             cwd=Path(__file__).parents[1],
             stdout=log,
             stderr=subprocess.STDOUT,

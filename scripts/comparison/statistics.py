@@ -28,76 +28,70 @@ class Estimate(NamedTuple):
     high: float
 
 
-def iqm(scores: np.ndarray, axis: int | None = None) -> np.ndarray:
+def iqm(scores: np.ndarray, axis: int = -1) -> np.ndarray:
     """Interquartile mean: the mean of the middle half (section 4.3), that is a mean trimmed by 25 % at each end."""
     return stats.trim_mean(scores, proportiontocut=0.25, axis=axis)
 
 
-def interquartile_mean(scores: Scores) -> float:
+def interquartile_mean(scores: Scores) -> np.ndarray:
     """IQM over all runs of all tasks together."""
-    return float(iqm(np.concatenate(scores)))
+    return iqm(np.concatenate(scores, axis=-1))
 
 
-def mean(scores: Scores) -> float:
+def mean(scores: Scores) -> np.ndarray:
     """Mean over tasks of the mean over runs."""
-    return float(np.mean([np.mean(runs) for runs in scores]))
+    return np.mean([runs.mean(axis=-1) for runs in scores], axis=0)
 
 
-def median(scores: Scores) -> float:
-    """Median over tasks of the mean over runs, as in the ALE literature; for one task, over its runs."""
+def median(scores: Scores) -> np.ndarray:
+    """Median over tasks of the mean over runs, as in the literature on Atari; for one task, over its runs."""
     if len(scores) == 1:
-        return float(np.median(scores[0]))
-    return float(np.median([np.mean(runs) for runs in scores]))
+        return np.median(scores[0], axis=-1)
+    return np.median([runs.mean(axis=-1) for runs in scores], axis=0)
 
 
-def estimate(scores: Scores, statistic: Callable[[Scores], float], rng: np.random.Generator) -> Estimate:
+def probability_of_improvement(ours: Scores, theirs: Scores) -> np.ndarray:
+    """How likely a run of ours beats a run of theirs on a task taken at random, P(X > Y) of section 4.3.
+
+    The mean over tasks of the Mann-Whitney U statistic over S_ours * S_theirs pairs; a tie counts one half.
+    """
+    return np.mean([_beats(x, y) for x, y in zip(ours, theirs, strict=True)], axis=0)
+
+
+def _beats(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    difference = x[..., :, None] - y[..., None, :]  # (..., S_x, S_y)
+    return np.mean(np.heaviside(difference, 0.5), axis=(-2, -1))
+
+
+def estimate(scores: Scores, statistic: Callable[[Scores], np.ndarray], rng: np.random.Generator) -> Estimate:
     """A statistic of the scores with its stratified bootstrap interval.
 
     Args:
         scores: one array of runs a task.
-        statistic: such as :func:`interquartile_mean`.
+        statistic: such as :func:`interquartile_mean`; reduces the last axis of each array.
         rng: draws the resamples.
 
     Returns:
-        The statistic of the scores themselves and the interval; with a single run a task the interval is NaN.
+        The statistic of the scores themselves and the interval; with a single run of a task the interval is NaN.
     """
-    low, high = _interval(scores, lambda *resampled: statistic(resampled), rng)
-    return Estimate(statistic(scores), low, high)
-
-
-def _interval(samples: Scores, statistic: Callable[..., float], rng: np.random.Generator) -> tuple[float, float]:
-    if min(len(runs) for runs in samples) < 2:
-        return float("nan"), float("nan")
+    if min(len(runs) for runs in scores) < 2:
+        return Estimate(float(statistic(scores)), float("nan"), float("nan"))
     result = stats.bootstrap(
-        samples,
-        statistic,
+        scores,
+        lambda *resampled, axis: statistic(resampled),
         n_resamples=NUM_RESAMPLES,
         confidence_level=CONFIDENCE,
         method="percentile",
-        vectorized=False,
+        vectorized=True,
         rng=rng,
     )
-    return float(result.confidence_interval.low), float(result.confidence_interval.high)
-
-
-def probability_of_improvement(ours: Scores, theirs: Scores) -> float:
-    """How likely a run of ours beats a run of theirs on a task taken at random (section 4.3, equation for P(X > Y)).
-
-    The mean over tasks of the Mann-Whitney U statistic over S_ours * S_theirs pairs; a tie counts one half.
-    """
-    return float(np.mean([_beats(x, y) for x, y in zip(ours, theirs, strict=True)]))
-
-
-def _beats(x: np.ndarray, y: np.ndarray) -> float:
-    difference = np.subtract.outer(x, y)
-    return float(np.mean(difference > 0) + 0.5 * np.mean(difference == 0))
+    return Estimate(float(statistic(scores)), *map(float, result.confidence_interval))
 
 
 def improvement_estimate(ours: Scores, theirs: Scores, rng: np.random.Generator) -> Estimate:
     """Probability of improvement with its interval; both sides' runs are drawn anew within each task."""
-    half = len(ours)
-    low, high = _interval([*ours, *theirs], lambda *runs: probability_of_improvement(runs[:half], runs[half:]), rng)
-    return Estimate(probability_of_improvement(ours, theirs), low, high)
+    num_tasks = len(ours)
+    return estimate([*ours, *theirs], lambda runs: probability_of_improvement(runs[:num_tasks], runs[num_tasks:]), rng)
 
 
 def performance_profile(scores: Scores, thresholds: np.ndarray) -> np.ndarray:
