@@ -1,0 +1,259 @@
+"""Ape-X as one object with stable-baselines3's verbs: learn, predict, save, load."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import torch
+from gymnasium.envs.registration import EnvSpec
+
+from agents.apex import checkpoint
+from agents.apex.actor import ActorPlan
+from agents.apex.channel import Cluster
+from agents.apex.checkpoint import CheckpointError
+from agents.apex.config import ApeXConfig
+from agents.apex.envs import resolve, spaces_of
+from agents.apex.inline import InlineCluster
+from agents.apex.learner import Learner
+from agents.apex.local import LocalCluster
+from agents.apex.loss import epsilon_greedy
+from agents.apex.network import DuelingNetwork, features, make_network
+from agents.apex.ratio import SamplesPerInsert
+from agents.apex.run import run
+from agents.apex.state import restore, to_checkpoint
+from agents.replay import PrioritizedMemory, ReplayMemory
+from agents.trees import tree_map
+
+
+class ApeX:
+    """Distributed prioritized experience replay (Horgan et al. 2018, arXiv 1803.00933) on any Gymnasium env.
+
+    Args:
+        env: a registered id, a spec, or a factory without arguments; its actions are Discrete.
+        config: settings; None takes the id's preset, or the defaults where it has none.
+        seed: of everything random; with ``cluster="inline"`` the same seed gives the same run to the last bit.
+        verbose: 1 prints a line per episode and change of state.
+
+    Attributes:
+        policy: the network that ``predict`` uses: a plain torch module.
+        memory: replay memory; any of ``agents.replay`` may be put here before learning.
+        num_timesteps: env steps taken so far.
+        run_folder: where logs and checkpoints go.
+    """
+
+    def __init__(
+        self,
+        env: str | EnvSpec | Callable[[], gym.Env],
+        config: ApeXConfig | None = None,
+        seed: int = 0,
+        verbose: int = 0,
+    ) -> None:
+        self.source = resolve(env)
+        self.config = ApeXConfig.preset(self.source.name) if config is None else config
+        self.seed, self.verbose = seed, verbose
+        self.observation_space, self.action_space = spaces_of(self.source)
+        network = make_network(
+            self.observation_space, self.action_space, self.config.hidden_sizes, self.config.layer_norm, seed
+        )
+        self.learner = Learner(network, self.observation_space, self._make_memory(), self.config)
+        self.policy = deepcopy(network).requires_grad_(False)
+        self.ratio = SamplesPerInsert(self.config.samples_per_insert, self.config.warmup_steps, self.config.batch_size)
+        self.best: dict[str, torch.Tensor] = self.policy.state_dict()
+        self.best_return = -np.inf
+        self.seconds = 0.0
+        self.planned_timesteps = 0  # where the calls of learn so far were meant to end; blocks go a little beyond
+        self.generator = np.random.default_rng(seed)
+        self.cluster = self.make_cluster([0] * self.config.num_actors)
+        self._run_folder: Path | None = None
+
+    def learn(self, total_timesteps: int, progress_bar: bool = False) -> ApeX:
+        """Train for so many further env steps, counted over all actors.
+
+        Args:
+            total_timesteps: env steps of all actors together; more than the warm-up that is still ahead.
+            progress_bar: whether to show one.
+
+        Returns:
+            The agent itself; ``policy`` holds the best evaluated weights (the last with ``keep_best=False``).
+
+        Raises:
+            ValueError: the steps end before the warm-up does.
+            ActorError: an actor failed more than ``max_restarts`` times in a row; carries its traceback.
+            KeyboardInterrupt: after Ctrl+C, once the state is saved to the run folder and the actors have ended.
+        """
+        warmup = self.config.warmup_steps - self.num_timesteps
+        if total_timesteps <= max(warmup, 0):
+            raise ValueError(
+                f"total_timesteps must be more than the warm-up's {max(warmup, 0)} steps, not {total_timesteps}"
+            )
+        run(self, total_timesteps, progress_bar)
+        return self
+
+    def predict(
+        self, observation: Any, state: Any = None, episode_start: Any = None, deterministic: bool = True
+    ) -> tuple[Any, Any]:
+        """Choose actions.
+
+        Args:
+            observation: one observation, or a batch of them.
+            state: returned as it is; there is no memory in the policy.
+            episode_start: ignored, for the same reason.
+            deterministic: False explores like the most random actor.
+
+        Returns:
+            The action (an integer array: 0-d for one observation, (N,) for a batch) and ``state``.
+        """
+        single = _is_single(self.observation_space, observation)
+        batch = _batch_of_one(observation) if single else observation
+        actions = self.greedy(self.policy, batch, 0.0 if deterministic else self.config.max_epsilon)
+        return (actions[0] if single else actions), state
+
+    def greedy(self, network: DuelingNetwork, obs: Any, epsilon: float = 0.0) -> np.ndarray:
+        """Best actions (N,) of a network for a batch of observations, with a chance of any other."""
+        with torch.inference_mode():
+            q = network(features(self.observation_space, obs)).numpy()
+        actions = q.argmax(axis=1) if epsilon == 0 else epsilon_greedy(q, np.full(len(q), epsilon), self.generator)
+        return actions + self.action_space.start
+
+    @property
+    def memory(self) -> ReplayMemory:
+        """The replay memory; may be replaced before learning."""
+        return self.learner.memory
+
+    @memory.setter
+    def memory(self, memory: ReplayMemory) -> None:
+        self.learner.memory = memory
+
+    @property
+    def num_timesteps(self) -> int:
+        """Env steps taken so far by all actors."""
+        return self.ratio.inserted
+
+    @property
+    def run_folder(self) -> Path:
+        """Where logs and checkpoints go; named when first asked for."""
+        if self._run_folder is None:
+            named = f"runs/{self.source.name.replace('/', '_')}_{time.strftime('%Y%m%d-%H%M%S')}"
+            self._run_folder = Path(self.config.run_folder or named)
+        return self._run_folder
+
+    def make_cluster(self, lives: list[int]) -> Cluster:
+        """Make the place where the actors run, each in the given life."""
+        plans = [ActorPlan(self.source, self.config, self.seed, actor, life) for actor, life in enumerate(lives)]
+        if self.config.cluster == "inline":
+            return InlineCluster(plans)
+        weights = self.learner.weights()
+        return LocalCluster(plans, weights, self.config.max_restarts, self.config.watchdog_seconds)
+
+    def _make_memory(self) -> PrioritizedMemory:
+        return PrioritizedMemory(
+            self.observation_space,
+            self.action_space,
+            capacity=self.config.memory_size,
+            priority_exponent=self.config.priority_exponent,
+            initial_importance_sampling_exponent=self.config.importance_sampling_exponent,
+            num_annealing_steps=self.config.importance_annealing_steps,
+            seed=self.seed,
+        )
+
+    def save(self, path: str | Path) -> None:
+        """Write everything that a later agent needs to go on: whole, or not at all."""
+        checkpoint.save(path, to_checkpoint(self))
+
+    @classmethod
+    def load(
+        cls,
+        path: str | Path,
+        env: str | EnvSpec | Callable[[], gym.Env] | None = None,
+        run_folder: str | Path | None = None,
+        memory: ReplayMemory | None = None,
+        verbose: int = 0,
+    ) -> ApeX:
+        """Bring a saved agent back; nothing in the file is executed.
+
+        With ``cluster="inline"`` training then goes on as if it had never stopped, to the last bit. Other clusters
+        begin new episodes.
+
+        Args:
+            path: of the file that ``save`` wrote.
+            env: as at construction; needed where the saved agent was made from a factory.
+            run_folder: where logs and checkpoints go on; None makes a new folder.
+            memory: an empty one to be filled, for memories that are made from more than spaces.
+            verbose: as at construction.
+
+        Raises:
+            FileNotFoundError: there is no such file.
+            CheckpointError: a ValueError: the file is truncated, foreign or does not fit the env.
+        """
+        saved = checkpoint.load(path)
+        if env is None and not saved.meta.get("registered"):
+            raise CheckpointError(f"{path} was trained on a factory: give it again, ApeX.load(path, env=...)")
+        folder = None if run_folder is None else str(run_folder)
+        try:
+            config = ApeXConfig.from_dict({**saved.meta["config"], "run_folder": folder})
+            agent = cls(saved.meta["env"] if env is None else env, config, int(saved.meta["seed"]), verbose)
+        except (KeyError, TypeError, ValueError) as error:
+            raise CheckpointError(f"{path} holds settings that cannot be used: {error}") from error
+        restore(agent, saved, memory)
+        return agent
+
+    def load_weights(self, path: str | Path) -> None:
+        """Start from a network's weights alone: a file of ``torch.save(policy.state_dict(), path)`` such as best.pt.
+
+        Raises:
+            FileNotFoundError: there is no such file.
+            CheckpointError: a ValueError: the file holds no weights of this network's shapes.
+        """
+        weights = checkpoint.load_tensors(path)
+        for network in (self.policy, self.learner.network, self.learner.target):
+            try:
+                network.load_state_dict(weights)
+            except (RuntimeError, TypeError, AttributeError) as error:
+                raise CheckpointError(f"{path} holds no weights for this network: {error}") from error
+
+    def description(self) -> dict[str, Any]:
+        """What the run is, as JSON types."""
+        return {
+            "env": self.source.name,
+            "registered": self.source.spec is not None,
+            "seed": self.seed,
+            "config": self.config.to_dict(),
+        }
+
+    def judge(self, mean_return: float) -> bool:
+        """Keep the online weights as the best so far if their return is no worse; say whether they are."""
+        if mean_return < self.best_return:
+            return False
+        self.best_return = mean_return
+        self.best = {name: value.clone() for name, value in self.learner.network.state_dict().items()}
+        return True
+
+    def take_best(self) -> None:
+        """Put the best evaluated weights into the policy (the online ones with ``keep_best=False``)."""
+        judged = self.config.keep_best and self.best_return > -np.inf
+        self.policy.load_state_dict(self.best if judged else self.learner.network.state_dict())
+
+
+def _is_single(space: gym.Space, observation: Any) -> bool:
+    """Whether it is one observation, judged by its first array."""
+    if isinstance(space, gym.spaces.Dict):
+        key = next(iter(space.spaces))
+        return _is_single(space[key], observation[key])
+    if isinstance(space, gym.spaces.Tuple):
+        return _is_single(space[0], observation[0])
+    shape, given = space.shape, np.shape(observation)
+    if given == shape:
+        return True
+    if given[1:] == shape:
+        return False
+    raise ValueError(f"the observation must have shape {shape}, or (n, ...) of it, not {given}")
+
+
+def _batch_of_one(observation: Any) -> Any:
+    return tree_map(lambda leaf: np.asarray(leaf)[None], observation)

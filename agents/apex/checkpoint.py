@@ -1,0 +1,106 @@
+"""Checkpoints: one file with tensors, arrays and JSON, written whole or not at all, read without executing anything.
+
+The file is a ZIP of ``meta.json`` (settings, counters, random states), ``tensors.pt`` (read with ``weights_only``) and
+``arrays.npz`` (read without pickle).
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import tempfile
+import zipfile
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+FORMAT = "gym_custom Ape-X checkpoint"
+VERSION = 1
+
+
+class Checkpoint(NamedTuple):
+    """What a file holds."""
+
+    meta: dict[str, Any]  # JSON types
+    tensors: dict[str, Any]  # dicts of tensors and plain numbers
+    arrays: dict[str, np.ndarray]
+
+
+class CheckpointError(ValueError):
+    """The file is no checkpoint, or not a whole one."""
+
+
+def save(path: str | Path, checkpoint: Checkpoint) -> None:
+    """Write to a temporary name beside the path, then rename: the old file stays until the new one is whole."""
+    target = Path(path)
+    handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".tmp", dir=target.parent or Path())
+    try:
+        with os.fdopen(handle, "wb") as file:
+            _write(file, checkpoint)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, target)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def _write(file: Any, checkpoint: Checkpoint) -> None:
+    tensors, arrays = io.BytesIO(), io.BytesIO()
+    torch.save(checkpoint.tensors, tensors)
+    np.savez(arrays, allow_pickle=False, **checkpoint.arrays)  # type: ignore[arg-type]
+    meta = {"format": FORMAT, "version": VERSION, **checkpoint.meta}
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("meta.json", json.dumps(meta))
+        archive.writestr("tensors.pt", tensors.getvalue())
+        archive.writestr("arrays.npz", arrays.getvalue())
+
+
+def load(path: str | Path) -> Checkpoint:
+    """Read a checkpoint.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        CheckpointError: it is truncated, foreign or of another version; nothing of it was executed.
+    """
+    try:
+        with zipfile.ZipFile(path) as archive:
+            meta = json.loads(archive.read("meta.json"))
+            if not isinstance(meta, dict) or meta.get("format") != FORMAT or meta.get("version") != VERSION:
+                raise CheckpointError(f"{path} is no Ape-X checkpoint of version {VERSION}")
+            tensors = torch.load(io.BytesIO(archive.read("tensors.pt")), map_location="cpu", weights_only=True)
+            with np.load(io.BytesIO(archive.read("arrays.npz")), allow_pickle=False) as file:
+                arrays = {name: file[name] for name in file.files}
+    except (FileNotFoundError, CheckpointError):
+        raise
+    except Exception as error:
+        raise CheckpointError(f"{path} is no whole Ape-X checkpoint ({type(error).__name__})") from error
+    return Checkpoint(meta, tensors, arrays)
+
+
+def save_tensors(path: str | Path, tensors: dict[str, Any]) -> None:
+    """Write weights alone for ``torch.load(path, weights_only=True)``, whole or not at all."""
+    temporary = Path(f"{path}.tmp")
+    try:
+        torch.save(tensors, temporary)
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def load_tensors(path: str | Path) -> dict[str, Any]:
+    """Read weights alone.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        CheckpointError: it is something else; nothing of it was executed.
+    """
+    try:
+        return torch.load(path, map_location="cpu", weights_only=True)
+    except FileNotFoundError:
+        raise
+    except Exception as error:
+        raise CheckpointError(f"{path} is no file of weights ({type(error).__name__})") from error

@@ -1,0 +1,183 @@
+"""The settings of an Ape-X run: one frozen record, the defaults of which are the CartPole preset."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+CLUSTERS = ("local", "inline")
+
+
+@dataclass(frozen=True)
+class ApeXConfig:
+    """Settings of an Ape-X run; every field is checked when the record is made.
+
+    The paper's values (Horgan et al. 2018, arXiv 1803.00933) stand in brackets where they differ: they belong to
+    Atari on 360 actors.
+    """
+
+    cluster: str = "local"
+    """Where actors run: "local" (a process each) or "inline" (in the caller's thread, repeatable to the last bit)."""
+    num_actors: int = 2
+    """Number of actors [360]."""
+    envs_per_actor: int = 16
+    """Environment rows that each actor steps together [1]."""
+    n_step: int = 3
+    """Steps in a window, the n of the n-step return."""
+    gamma: float = 0.99
+    """Discount per step, in [0, 1]."""
+    max_epsilon: float = 0.4
+    """Exploration of the most random row, the epsilon of eps ** (1 + alpha * i / (N - 1)), in [0, 1]."""
+    epsilon_alpha: float = 7.0
+    """How fast exploration falls from row to row, the alpha of the same formula, at least 0."""
+    warmup_steps: int = 1_000
+    """Env steps of all actors together with random actions before the learner starts [50,000]."""
+    block_size: int = 50
+    """Windows that an actor collects before it sends them."""
+    update_param_interval: int = 400
+    """Env steps of one actor (its rows counted together) between two looks for newer weights."""
+    memory_size: int = 100_000
+    """Windows that the replay memory holds [2,000,000]."""
+    priority_exponent: float = 0.6
+    """Exponent alpha of the sampling probabilities p ** alpha / sum p ** alpha, in [0, 1]; 0 is uniform."""
+    importance_sampling_exponent: float = 0.4
+    """Exponent beta of the importance weights at the start, in [0, 1]; it grows to 1."""
+    importance_annealing_steps: int = 10_000
+    """Updates after which beta is 1."""
+    hidden_sizes: tuple[int, ...] = (64, 64)
+    """Units of each layer before value and advantage part [a convolutional network]."""
+    layer_norm: bool = True
+    """Whether each layer is normalised before its ReLU [no]."""
+    batch_size: int = 128
+    """Rows of one update [512]."""
+    samples_per_insert: float = 16.0
+    """Rows trained per row collected [about 0.8]; holds whatever the machine's speed."""
+    learning_rate: float = 1e-3
+    """Adam's step size at the start [RMSProp, 6.25e-5]."""
+    final_learning_rate: float = 1e-4
+    """Adam's step size after annealing_steps; it falls linearly."""
+    annealing_steps: int = 50_000
+    """Env steps until the learning rate has reached its final value."""
+    max_gradient_norm: float = 40.0
+    """Gradients are scaled down to this Euclidean norm."""
+    target_update_interval: int = 1
+    """Updates between two moves of the target network [2,500]."""
+    target_update_rate: float = 0.02
+    """How far the target moves towards the online network, in (0, 1]; 1 copies it [1]."""
+    evaluation_interval: int = 1_000
+    """Env steps between two greedy evaluations."""
+    evaluation_episodes: int = 20
+    """Greedy episodes per evaluation, always from the same starts, which no actor gets."""
+    keep_best: bool = True
+    """Whether learn() ends with the best evaluated weights in place (else with the last)."""
+    checkpoint_interval: int = 10_000
+    """Env steps between two checkpoints in the run folder."""
+    log_interval: int = 1_000
+    """Env steps between two rows of progress.csv."""
+    run_folder: str | None = None
+    """Folder for logs and checkpoints; None means runs/<id>_<time>, made when first needed."""
+    max_restarts: int = 3
+    """Exceptions in a row, without a delivered block, after which an actor's exception reaches the caller."""
+    watchdog_seconds: float = 60.0
+    """Seconds without a block after which a warning names the actors that are waited for."""
+
+    def __post_init__(self) -> None:
+        """Refuse values that no run could work with."""
+        object.__setattr__(self, "hidden_sizes", _sizes(self.hidden_sizes))
+        for name, (kind, legal, holds) in _RULES.items():
+            _check(name, getattr(self, name), kind, legal, holds)
+        if self.memory_size < max(self.batch_size, self.warmup_steps):
+            raise ValueError(
+                f"memory_size must be at least batch_size ({self.batch_size}) and warmup_steps "
+                f"({self.warmup_steps}), not {self.memory_size}"
+            )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give the settings as JSON types."""
+        return {**dataclasses.asdict(self), "hidden_sizes": list(self.hidden_sizes)}
+
+    @classmethod
+    def from_dict(cls, settings: dict[str, Any]) -> ApeXConfig:
+        """Build the record from JSON types; an unknown name is a ValueError that lists the legal ones."""
+        names = [field.name for field in dataclasses.fields(cls)]
+        unknown = sorted(set(settings) - set(names))
+        if unknown:
+            raise ValueError(f"unknown setting {unknown[0]!r}; legal are {', '.join(names)}")
+        return cls(**settings)
+
+    @classmethod
+    def preset(cls, env_id: str) -> ApeXConfig:
+        """Give the tuned settings of an id, or the defaults where no preset file exists."""
+        file = resources.files("agents.apex") / "presets" / f"{env_id.split(':')[-1].replace('/', '_')}.json"
+        return cls.from_dict(json.loads(file.read_text())) if file.is_file() else cls()
+
+
+def _sizes(value: Any) -> tuple[int, ...]:
+    if not isinstance(value, (list, tuple)) or not all(_is_int(size) and size > 0 for size in value):
+        raise ValueError(f"hidden_sizes must be positive integers such as (64, 64), not {value!r}")
+    return tuple(int(size) for size in value)
+
+
+def _is_int(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_number(value: Any) -> bool:
+    return (
+        isinstance(value, (int, float))
+        and not isinstance(value, bool)
+        and value == value
+        and abs(value) != float("inf")
+    )
+
+
+def _check(name: str, value: Any, kind: Any, legal: str, holds: Any) -> None:
+    if not (kind(value) and holds(value)):
+        raise ValueError(f"{name} must be {legal}, not {value!r}")
+
+
+def _at_least(low: int) -> tuple:
+    return (_is_int, f"an integer of at least {low}", lambda value: value >= low)
+
+
+_POSITIVE = (_is_number, "a number above 0", lambda value: value > 0)
+_NOT_NEGATIVE = (_is_number, "a number of at least 0", lambda value: value >= 0)
+_UNIT = (_is_number, "a number from 0 to 1", lambda value: 0 <= value <= 1)
+_FLAG = (lambda value: isinstance(value, bool), "True or False", lambda value: True)
+_RULES = {
+    "cluster": (lambda value: isinstance(value, str), " or ".join(map(repr, CLUSTERS)), CLUSTERS.__contains__),
+    "num_actors": _at_least(1),
+    "envs_per_actor": _at_least(1),
+    "n_step": _at_least(1),
+    "gamma": _UNIT,
+    "max_epsilon": _UNIT,
+    "epsilon_alpha": _NOT_NEGATIVE,
+    "warmup_steps": _at_least(1),
+    "block_size": _at_least(1),
+    "update_param_interval": _at_least(1),
+    "memory_size": _at_least(1),
+    "priority_exponent": _UNIT,
+    "importance_sampling_exponent": _UNIT,
+    "importance_annealing_steps": _at_least(1),
+    "layer_norm": _FLAG,
+    "batch_size": _at_least(1),
+    "samples_per_insert": _POSITIVE,
+    "learning_rate": _NOT_NEGATIVE,
+    "final_learning_rate": _NOT_NEGATIVE,
+    "annealing_steps": _at_least(1),
+    "max_gradient_norm": _POSITIVE,
+    "target_update_interval": _at_least(1),
+    "target_update_rate": (_is_number, "a number above 0 and at most 1", lambda value: 0 < value <= 1),
+    "evaluation_interval": _at_least(1),
+    "evaluation_episodes": _at_least(1),
+    "keep_best": _FLAG,
+    "checkpoint_interval": _at_least(1),
+    "log_interval": _at_least(1),
+    "run_folder": (lambda value: value is None or isinstance(value, (str, Path)), "a path or None", lambda value: True),
+    "max_restarts": _at_least(0),
+    "watchdog_seconds": _POSITIVE,
+}

@@ -1,0 +1,113 @@
+"""From an id or a factory to vector envs, in whatever process they are wanted."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+import cloudpickle
+import gymnasium as gym
+import numpy as np
+from gymnasium.envs.registration import EnvSpec
+from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
+
+TRAINING_SEEDS = 1 << 30  # env seeds below belong to actors
+EVALUATION_SEED = 1 << 30  # the first of the evaluator's, which no actor ever gets
+
+
+class EnvSource(NamedTuple):
+    """An env on its way to another process: its spec, whose entry points are strings, or a pickled factory."""
+
+    name: str
+    spec: EnvSpec | None
+    factory: bytes | None  # by cloudpickle, so that lambdas and classes of a notebook travel too
+
+
+def resolve(env: str | EnvSpec | Callable[[], gym.Env]) -> EnvSource:
+    """Settle in the caller's process what the actors will make.
+
+    Args:
+        env: a registered id ("package:id" imports the package first), a spec, or a factory without arguments.
+
+    Raises:
+        gymnasium.error.Error: the id is unknown; the message names what is near.
+        TypeError: the argument is something else, or a factory that cannot be pickled.
+    """
+    if isinstance(env, str):
+        module, _, env_id = env.rpartition(":")
+        if module:
+            importlib.import_module(module)
+        return EnvSource(env_id, _spec(env_id), None)
+    if isinstance(env, EnvSpec):
+        return EnvSource(env.id, env, None)
+    if isinstance(env, gym.Env) or not callable(env):
+        raise TypeError(f"env must be an id, a spec or a factory such as `lambda: gym.make(...)`, not {env!r}")
+    name = getattr(env, "__name__", type(env).__name__).strip("<>")
+    try:
+        return EnvSource(name, None, cloudpickle.dumps(env))
+    except Exception as error:
+        raise TypeError(f"the env factory {name} cannot travel to an actor's process: {error}") from error
+
+
+def _spec(env_id: str) -> EnvSpec:
+    try:
+        return gym.spec(env_id)
+    except gym.error.Error as error:
+        hint = "import the package that registers it first, or write 'package:id'"
+        raise type(error)(f"{str(error).rstrip('.')}; {hint}") from error
+
+
+def make_envs(source: EnvSource, num_envs: int) -> VectorEnv:
+    """Make the native vector env if the id has one that serves, else a SyncVectorEnv."""
+    if source.spec is not None and source.spec.vector_entry_point is not None:
+        envs = gym.make_vec(source.spec, num_envs=num_envs)
+        if _serves(envs):
+            return envs
+        envs.close()
+    return SyncVectorEnv([_single(source)] * num_envs, autoreset_mode=AutoresetMode.NEXT_STEP)
+
+
+def _serves(envs: VectorEnv) -> bool:
+    """Whether rows restart in the next step and each takes its own seed (in Gymnasium's own CartPole they share one)."""
+    if envs.metadata.get("autoreset_mode") is not AutoresetMode.NEXT_STEP:
+        return False
+    try:
+        envs.reset(seed=list(range(envs.num_envs)))  # type: ignore[arg-type]  # more than VectorEnv promises
+    except (TypeError, ValueError, gym.error.Error):
+        return False
+    return True
+
+
+def _single(source: EnvSource) -> Callable[[], gym.Env]:
+    if source.spec is not None:
+        return partial(gym.make, source.spec, disable_env_checker=True)
+    return cloudpickle.loads(source.factory)
+
+
+class Seeds(NamedTuple):
+    """All random numbers of one actor's life."""
+
+    rows: list[int]  # a seed for each env row
+    actions: np.random.SeedSequence  # of its exploration
+
+
+def actor_seeds(seed: int, actor: int, life: int, num_rows: int) -> Seeds:
+    """Spawn one seed a row; another actor, or the same after a restart (its next life), gets others."""
+    *rows, actions = np.random.SeedSequence(seed, spawn_key=(actor, life)).spawn(num_rows + 1)
+    return Seeds([int(row.generate_state(1, np.uint64)[0]) % TRAINING_SEEDS for row in rows], actions)
+
+
+def spaces_of(source: EnvSource) -> tuple[gym.Space[Any], gym.spaces.Discrete]:
+    """Observation and action space of one env.
+
+    Raises:
+        ValueError: the actions are not Discrete.
+    """
+    envs = make_envs(source, 1)
+    observation_space, action_space = envs.single_observation_space, envs.single_action_space
+    envs.close()
+    if not isinstance(action_space, gym.spaces.Discrete):
+        raise ValueError(f"Ape-X needs Discrete actions, not {action_space} (of {source.name})")
+    return observation_space, action_space

@@ -1,0 +1,133 @@
+"""The learner: draws windows from the memory, takes one gradient step, and says how surprising they still are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from copy import deepcopy
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from gymnasium import spaces
+from torch import Tensor
+
+from agents.apex.channel import Block, Cluster
+from agents.apex.config import ApeXConfig
+from agents.apex.loss import td_error, weighted_huber
+from agents.apex.network import DuelingNetwork, FlatParameters, features, to_arrays
+from agents.apex.ratio import SamplesPerInsert
+from agents.types import Weights
+
+POLL_SECONDS = 0.1  # how long the learner waits for rows before it looks after its actors
+
+
+class Update(NamedTuple):
+    """What one gradient step reports."""
+
+    loss: float
+    error: float  # mean absolute temporal-difference error
+    value: float  # mean value of the actions taken
+
+
+class Learner:
+    """Dueling double Q-learning on prioritized windows.
+
+    Args:
+        network: online network; trained in place.
+        observation_space: of one env.
+        memory: any memory of ``agents.replay``.
+        config: of the run.
+    """
+
+    def __init__(
+        self, network: DuelingNetwork, observation_space: spaces.Space, memory: Any, config: ApeXConfig
+    ) -> None:
+        self.network, self.memory, self.config = network, memory, config
+        self._space = observation_space
+        self.target = deepcopy(network).requires_grad_(False)
+        self._online_vector = FlatParameters(network).vector
+        self._target_vector = FlatParameters(self.target).vector.data
+        self.optimizer = torch.optim.Adam([self._online_vector], lr=config.learning_rate, foreach=False)
+        self.updates = 0
+
+    def update(self, env_steps: int) -> Update:
+        """Take one gradient step and give the drawn rows their new priorities.
+
+        Args:
+            env_steps: steps collected so far; they place the step on the learning rate's line.
+        """
+        batch = self.memory.sample(self.config.batch_size)
+        error, value = self._errors(batch.transition)
+        weights = torch.from_numpy(np.asarray(batch.weights, np.float32))
+        loss = weighted_huber(error, weights)
+        self._descend(loss, self.learning_rate(env_steps))
+        self.updates += 1
+        if self.updates % self.config.target_update_interval == 0:
+            self._target_vector.lerp_(self._online_vector.data, self.config.target_update_rate)
+        absolute = error.detach().abs().numpy()
+        self.memory.update_priorities(batch.ids, absolute)
+        return Update(loss.item(), float(absolute.mean()), value)
+
+    def learning_rate(self, env_steps: int) -> float:
+        """Give the step size after so many env steps."""
+        done = min(env_steps / self.config.annealing_steps, 1.0)
+        return self.config.learning_rate + done * (self.config.final_learning_rate - self.config.learning_rate)
+
+    def weights(self) -> Weights:
+        """Copy the online network for the actors."""
+        return Weights(self.updates, to_arrays(self.network))
+
+    def _errors(self, windows: Any) -> tuple[Tensor, float]:
+        obs = features(self._space, windows.obs)
+        next_obs = features(self._space, windows.next_obs)
+        with torch.no_grad():
+            q_next, q_next_target = self.network(next_obs), self.target(next_obs)
+        q = self.network(obs)
+        action = torch.from_numpy(np.asarray(windows.action, np.int64))
+        reward = torch.from_numpy(np.asarray(windows.reward, np.float32))
+        discount = torch.from_numpy(np.asarray(windows.discount, np.float32))
+        return td_error(q, action, reward, discount, q_next, q_next_target), q.detach().mean().item()
+
+    def _descend(self, loss: Tensor, learning_rate: float) -> None:
+        gradient = self._online_vector.grad
+        assert gradient is not None  # made by FlatParameters, filled by backward
+        gradient.zero_()
+        loss.backward()
+        norm = torch.linalg.vector_norm(gradient)
+        gradient.mul_((self.config.max_gradient_norm / (norm + 1e-6)).clamp(max=1.0))
+        self.optimizer.param_groups[0]["lr"] = learning_rate
+        self.optimizer.step()
+
+
+def train(learner: Learner, cluster: Cluster, ratio: SamplesPerInsert, total_steps: int) -> Iterator[Block | Update]:
+    """Alternate between receiving blocks and updating, so that the ratio always holds.
+
+    Rows wait in the channel, and actors with them, whenever training is due: no side can run away from the other.
+
+    Args:
+        learner: with its memory.
+        cluster: running actors.
+        ratio: counts both sides.
+        total_steps: env steps, counted over the agent's life, at which to stop.
+
+    Yields:
+        Each block once its rows are stored, and each update.
+    """
+    published = -1
+    while True:
+        if ratio.may_sample():
+            update = learner.update(ratio.inserted)
+            ratio.sample()
+            yield update
+        elif ratio.inserted >= total_steps:
+            return
+        else:
+            if published < learner.updates:
+                cluster.publish(learner.weights())
+                published = learner.updates
+            if (block := cluster.receive(POLL_SECONDS)) is not None:
+                learner.memory.append(block.windows, block.priorities, block.actor)
+                ratio.insert(block.steps)
+                yield block
+            else:
+                cluster.check()

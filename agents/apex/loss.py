@@ -1,0 +1,78 @@
+"""The equations of learning: one temporal-difference error for actors and learner, Huber's loss, exploration."""
+
+from __future__ import annotations
+
+import numpy as np
+from torch import Tensor
+
+
+def td_error(
+    q: Tensor, action: Tensor, reward: Tensor, discount: Tensor, q_next: Tensor, q_next_target: Tensor
+) -> Tensor:
+    """Temporal-difference error of n-step double Q-learning, target minus estimate.
+
+    ``reward + discount * q_next_target[argmax q_next] - q[action]``: van Hasselt et al. 2016 (arXiv 1509.06461), eq. 4,
+    with the n-step return of Horgan et al. 2018 (arXiv 1803.00933), section 3. ``discount`` is 0 after termination and
+    gamma**k after a window of k steps, so that one formula serves every kind of window.
+
+    Args:
+        q: online values of the window's first observation, (N, A).
+        action: index of the action taken there, (N,), int64.
+        reward: discounted sum of the window's rewards, (N,).
+        discount: factor of the value after the window, (N,), in [0, 1].
+        q_next: online values of the observation after the window, (N, A); they choose.
+        q_next_target: target network's values of the same observation, (N, A); they are used.
+
+    Returns:
+        The signed errors, (N,); without gradient through the target.
+    """
+    best = q_next.argmax(dim=1, keepdim=True)  # (N, 1)
+    target = reward + discount * q_next_target.gather(1, best).squeeze(1)
+    return target.detach() - q.gather(1, action.unsqueeze(1)).squeeze(1)
+
+
+def weighted_huber(error: Tensor, weights: Tensor) -> Tensor:
+    """Mean over the batch of weight times Huber's function with threshold 1.
+
+    The weight multiplies the loss, not the error within it (Schaul et al. 2016, arXiv 1511.05952, section 3.4).
+
+    Args:
+        error: signed errors, (N,).
+        weights: importance weights, (N,).
+
+    Returns:
+        A scalar.
+    """
+    small = error.abs().clamp(max=1.0)
+    return (weights * small * (error.abs() - 0.5 * small)).mean()
+
+
+def row_epsilons(max_epsilon: float, alpha: float, num_rows: int) -> np.ndarray:
+    """Fixed exploration of each env row: ``max_epsilon ** (1 + alpha * i / (num_rows - 1))``.
+
+    Horgan et al. 2018, section 4.1. A single row explores with ``max_epsilon`` itself.
+
+    Args:
+        max_epsilon: epsilon of row 0, in [0, 1].
+        alpha: the last row has ``max_epsilon ** (1 + alpha)``.
+        num_rows: rows of all actors together.
+
+    Returns:
+        Epsilons, (num_rows,), float64.
+    """
+    return max_epsilon ** (1 + alpha * np.arange(num_rows) / max(num_rows - 1, 1))
+
+
+def epsilon_greedy(q: np.ndarray, epsilons: np.ndarray, generator: np.random.Generator) -> np.ndarray:
+    """Choose the best action, or with each row's epsilon any action with equal chance.
+
+    Args:
+        q: action values, (N, A).
+        epsilons: chance of a random action, (N,).
+        generator: source of randomness; always consumes the same number of draws.
+
+    Returns:
+        Action indices, (N,), int64.
+    """
+    explore = generator.random(len(q)) < epsilons
+    return np.where(explore, generator.integers(q.shape[1], size=len(q)), q.argmax(axis=1))

@@ -1,0 +1,165 @@
+"""One call of learn(): actors started, blocks and updates in turn, evaluations and checkpoints between them."""
+
+from __future__ import annotations
+
+import json
+import time
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from tqdm import tqdm
+
+from agents.apex.channel import Block
+from agents.apex.checkpoint import save_tensors
+from agents.apex.evaluator import Evaluator
+from agents.apex.learner import train
+from agents.apex.reporting import Reporter
+from agents.apex.signals import Interruption
+
+if TYPE_CHECKING:
+    from agents.apex.agent import ApeX
+
+
+class Run:
+    """The part of training that is not an equation: when what is evaluated, saved and told.
+
+    Args:
+        agent: to be trained.
+        total_steps: env steps, counted over the agent's life, at which to stop.
+        reporter: of figures and sentences.
+        interruption: asked at every safe place.
+    """
+
+    def __init__(self, agent: ApeX, total_steps: int, reporter: Reporter, interruption: Interruption) -> None:
+        self._agent, self._total, self._reporter, self._interruption = agent, total_steps, reporter, interruption
+        self._evaluator = Evaluator(agent.source, agent.config.evaluation_episodes)
+        self._clock = time.perf_counter()
+        self._evaluated = self._logged = self._saved = agent.num_timesteps
+
+    def play(self) -> None:
+        """Train until the total is reached."""
+        agent, config = self._agent, self._agent.config
+        updates = agent.learner.updates
+        self._reporter.say("learner waits for experience")
+        for event in train(agent.learner, agent.cluster, agent.ratio, self._total):
+            if isinstance(event, Block):
+                self._reporter.block(event, agent.num_timesteps, self._total, agent.learner.updates)
+                if self._due(self._logged, config.log_interval):
+                    self._log()
+                if self._due(self._evaluated, config.evaluation_interval):
+                    self._evaluate()
+                if self._due(self._saved, config.checkpoint_interval):
+                    self.checkpoint()
+            else:
+                self._reporter.update(event)
+                if agent.learner.updates == updates + 1:
+                    self._reporter.say("learner starts")
+            self._interruption.check()
+
+    def finish(self) -> None:
+        """Judge the last weights, and put the best in place."""
+        if self._evaluated < self._agent.num_timesteps:
+            self._evaluate()
+        self._agent.planned_timesteps = self._total
+        self._agent.take_best()
+        self._log()
+        self.checkpoint()
+        self._reporter.say(f"learner finished; saved as {self._agent.run_folder / 'last.apex'}")
+
+    def checkpoint(self) -> None:
+        """Save to the run folder; where that fails, the last good checkpoint stays and training goes on."""
+        self._tick()
+        self._saved = self._agent.num_timesteps
+        try:
+            self._agent.save(self._agent.run_folder / "last.apex")
+        except OSError as error:
+            warnings.warn(f"no checkpoint was written: {error}", RuntimeWarning, stacklevel=2)
+
+    def close(self) -> None:
+        """Close the evaluator's envs and the files."""
+        self._evaluator.close()
+        self._reporter.close()
+
+    def _due(self, last: int, interval: int) -> bool:
+        return self._agent.num_timesteps // interval > last // interval
+
+    def _tick(self) -> None:
+        now = time.perf_counter()
+        self._agent.seconds += now - self._clock
+        self._clock = now
+
+    def _log(self) -> None:
+        self._tick()
+        agent, ratio = self._agent, self._agent.ratio
+        self._logged = agent.num_timesteps
+        self._reporter.progress(
+            agent.num_timesteps,
+            {
+                "updates": agent.learner.updates,
+                "seconds": agent.seconds,
+                "learning_rate": agent.learner.learning_rate(agent.num_timesteps),
+                "samples_per_insert": ratio.sampled / max(ratio.inserted - ratio.warmup, 1),
+                "memory_rows": len(agent.memory),
+                "restarts": getattr(agent.cluster, "restarts", 0),
+            },
+        )
+
+    def _evaluate(self) -> None:
+        """Let the online network play greedily; the clock stands still meanwhile."""
+        self._tick()
+        agent = self._agent
+        self._evaluated = agent.num_timesteps
+        result = self._evaluator(self._act)
+        if agent.judge(float(result.returns.mean())):
+            save_tensors(agent.run_folder / "best.pt", agent.best)
+        self._reporter.evaluation(agent.num_timesteps, agent.learner.updates, agent.seconds, result, agent.best_return)
+        self._clock = time.perf_counter()
+
+    def _act(self, obs: Any) -> np.ndarray:
+        self._interruption.check()
+        return self._agent.greedy(self._agent.learner.network, obs)
+
+
+@contextmanager
+def one_torch_thread() -> Iterator[None]:
+    """Batches this small are slower on several threads, which would take the actors' cores too."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def run(agent: ApeX, total_timesteps: int, progress_bar: bool) -> None:
+    """Train the agent for so many further env steps.
+
+    On SIGINT and SIGTERM, and when an actor fails for good, the state is saved to the run folder before the exception
+    goes on; the actors are stopped in every case.
+    """
+    agent.run_folder.mkdir(parents=True, exist_ok=True)
+    (agent.run_folder / "config.json").write_text(json.dumps(agent.description(), indent=2) + "\n")
+    bar = tqdm(total=total_timesteps, unit="step", desc=agent.source.name) if progress_bar else None
+    with one_torch_thread(), Interruption() as interruption:
+        try:
+            agent.cluster.start()
+            reporter = Reporter(agent.run_folder, agent.verbose, bar)
+            session = Run(agent, agent.planned_timesteps + total_timesteps, reporter, interruption)
+            try:
+                session.play()
+                session.finish()
+            except BaseException as error:
+                agent.planned_timesteps = agent.num_timesteps
+                agent.take_best()
+                session.checkpoint()
+                how = "stopped by user" if isinstance(error, KeyboardInterrupt) else "stopped"
+                reporter.say(f"learning was {how}; saved as {agent.run_folder / 'last.apex'}")
+                raise
+            finally:
+                session.close()
+        finally:
+            agent.cluster.stop()
