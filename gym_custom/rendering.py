@@ -41,7 +41,9 @@ from gymnasium.error import DependencyNotInstalled
 Point = Sequence[float]
 Color = tuple[int, ...]
 
-_FINENESS = 3  # device pixels per picture pixel and axis; the mean over these nine is the anti-aliasing
+_FINENESS = (
+    4  # device pixels per picture pixel and axis; their mean is the anti-aliasing; SDL's is exact for powers of two
+)
 _TRAIL_POINTS = 1_000
 _FAR = 16_000  # device pixels; SDL's coordinates are 16 bits wide
 _windows: weakref.WeakSet[Canvas] = weakref.WeakSet()
@@ -195,7 +197,8 @@ class Canvas:
     def line(self, start: Point, end: Point, color: Color, width: float = 2.0, dash: float = 0.0) -> None:
         """A straight line with a width in pixels, in dashes of some pixels where asked for."""
         (x0, y0), (x1, y1) = self._to_device(start), self._to_device(end)
-        pieces = max(1, round(math.hypot(x1 - x0, y1 - y0) / (dash * _FINENESS))) if dash else 1
+        length = math.hypot(x1 - x0, y1 - y0)
+        pieces = min(max(1, round(length / (dash * _FINENESS))), 999) if dash else 1
         for piece in range(0, pieces, 2):
             a, b = piece / pieces, (piece + 1) / pieces
             self._stroke(
@@ -214,7 +217,7 @@ class Canvas:
         """An arrow with a width and a length of its head in pixels; a very short one is only its head."""
         (x0, y0), (x1, y1) = self._to_device(start), self._to_device(end)
         length = math.hypot(x1 - x0, y1 - y0)
-        if length < 1e-9:
+        if not length > 1e-9:
             return
         ux, uy = (x1 - x0) / length, (y1 - y0) / length
         head = min(head * _FINENESS, length)
@@ -237,9 +240,8 @@ class Canvas:
             path.pop()
         path.append((self.steps, tuple(point)))
         del path[:-_TRAIL_POINTS]
-        device = [self._to_device(place) for _, place in path]
-        for age, (first, second) in enumerate(itertools.pairwise(device), start=1):
-            self._stroke(first, second, fade(color, 0.1 + 0.5 * age / len(device)), width)
+        for share, run in _runs([self._to_device(place) for _, place in path]):
+            self._fill(_ribbon(run, width * _FINENESS / 2), fade(color, 0.1 + 0.5 * share))
 
     def banner(self, left: str, right: str = "", color: Color = Palette.INK) -> None:
         """Two texts in the upper corners of the picture, such as time and return."""
@@ -291,13 +293,7 @@ class Canvas:
         _pygame().gfxdraw.filled_polygon(self._device, whole, color)
 
     def _stroke(self, start: tuple[float, float], end: tuple[float, float], color: Color, width: float) -> None:
-        (x0, y0), (x1, y1) = start, end
-        length = math.hypot(x1 - x0, y1 - y0)
-        if length < 1e-9:
-            return
-        half = width * _FINENESS / 2 / length
-        nx, ny = -(y1 - y0) * half, (x1 - x0) * half
-        self._fill([(x0 + nx, y0 + ny), (x1 + nx, y1 + ny), (x1 - nx, y1 - ny), (x0 - nx, y0 - ny)], color)
+        self._fill(_ribbon([start, end], width * _FINENESS / 2), color)
 
     def _font(self, size: float) -> Any:
         if size not in self._fonts:
@@ -310,7 +306,7 @@ class Canvas:
         label = self._font(size).render(text, True, color[:3])
         if len(color) == 4:
             label.set_alpha(color[3])
-        self._device.blit(label, label.get_rect(**{anchor: (round(place[0]), round(place[1]))}))
+        self._device.blit(label, label.get_rect(**{anchor: (_device_integer(place[0]), _device_integer(place[1]))}))
 
     def _open(self, size: tuple[int, int]) -> Any:
         if self._window is None:
@@ -348,6 +344,38 @@ def _arc(x: float, y: float, radius: float, start: float, end: float) -> list[tu
     count = max(4, min(90, math.ceil(abs(end - start) * math.sqrt(radius + 1) * 1.6)))
     angles = [start + (end - start) * i / count for i in range(count + 1)]
     return [(x + radius * math.cos(angle), y - radius * math.sin(angle)) for angle in angles]
+
+
+def _runs(points: Sequence[tuple[float, float]]) -> list[tuple[float, list[tuple[float, float]]]]:
+    """A path in pieces without sharp turns, each with its share of the way from the oldest (0) to the newest (1).
+
+    A piece is filled at once: translucent pieces that overlap would show their joints.
+    """
+    runs: list[tuple[float, list[tuple[float, float]]]] = []
+    before = (0.0, 0.0)
+    for age, ((x0, y0), (x1, y1)) in enumerate(itertools.pairwise(points), start=1):
+        length = math.hypot(x1 - x0, y1 - y0)
+        if not length > 1e-6:
+            continue
+        share, heading = math.ceil(16 * age / len(points)) / 16, ((x1 - x0) / length, (y1 - y0) / length)
+        straight = heading[0] * before[0] + heading[1] * before[1] > 0.5
+        if not (runs and straight and runs[-1][0] == share):
+            runs.append((share, [(x0, y0)]))
+        runs[-1][1].append((x1, y1))
+        before = heading
+    return runs
+
+
+def _ribbon(points: Sequence[tuple[float, float]], half: float) -> list[tuple[float, float]]:
+    """The outline of a line of some width through points."""
+    left, right = [], []
+    for i, (x, y) in enumerate(points):
+        (x0, y0), (x1, y1) = points[max(i - 1, 0)], points[min(i + 1, len(points) - 1)]
+        length = math.hypot(x1 - x0, y1 - y0) or 1.0
+        nx, ny = -(y1 - y0) / length * half, (x1 - x0) / length * half
+        left.append((x + nx, y + ny))
+        right.append((x - nx, y - ny))
+    return left + right[::-1]
 
 
 def _rounded(left: float, top: float, right: float, bottom: float, radius: float) -> list[tuple[float, float]]:

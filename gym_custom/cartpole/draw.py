@@ -39,6 +39,7 @@ def _paint_track(canvas: Canvas, params: Any, half: float, unit: float) -> None:
         canvas.line((limit, 0.0), (limit, 0.8 * half), Palette.DANGER, width=2, dash=7)
         canvas.text((limit, -0.28 * unit), f"{limit:+g}", Palette.DANGER, size=13)
     spacing = 10.0 ** math.floor(math.log10(half))
+    spacing /= 5 if half < 2.5 * spacing else 1
     for mark in range(-math.floor(half / spacing), math.floor(half / spacing) + 1):
         place = mark * spacing
         if abs(place) < params.x_threshold:

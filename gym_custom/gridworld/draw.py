@@ -41,6 +41,8 @@ def draw(land: Layout, canvas: Canvas, params: Any, state: Any, values: np.ndarr
         _paint_walker(canvas, land, int(state.cell), side)
         steps = f"{canvas.steps} step" + "s" * (canvas.steps != 1)
         canvas.banner(steps, f"return {canvas.episode_return:g}")
+    elif values is not None:
+        canvas.banner("value of the best move")
 
 
 def ansi(land: Layout, params: Any, state: Any) -> str:
