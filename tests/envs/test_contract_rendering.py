@@ -63,6 +63,7 @@ def test_render_without_a_mode_gives_nothing_and_one_warning(env_id):
 @every_mode
 def test_drawing_changes_nothing_and_draws_no_random_numbers(env_id, mode):
     seen, unseen = make(env_id, render_mode=mode), make(env_id)
+    seen.unwrapped.metadata["render_fps"] = 10_000
     choices = actions(unseen, 25)
     expected = play(unseen, choices)
     results = [seen.reset(seed=0)]
