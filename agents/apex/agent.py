@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from copy import deepcopy
 from pathlib import Path
@@ -22,10 +21,11 @@ from agents.apex.envs import resolve, spaces_of
 from agents.apex.inline import InlineCluster
 from agents.apex.learner import Learner
 from agents.apex.local import LocalCluster
+from agents.apex.loggers import rewind
 from agents.apex.loss import epsilon_greedy
 from agents.apex.network import DuelingNetwork, features, make_network
 from agents.apex.ratio import SamplesPerInsert
-from agents.apex.run import run
+from agents.apex.run import new_folder, run
 from agents.apex.state import restore, to_checkpoint
 from agents.replay import PrioritizedMemory, ReplayMemory
 from agents.trees import tree_map
@@ -137,11 +137,21 @@ class ApeX:
 
     @property
     def run_folder(self) -> Path:
-        """Where logs and checkpoints go; named when first asked for."""
+        """Where logs and checkpoints go; made when first asked for.
+
+        Raises:
+            ValueError: ``config.run_folder`` holds another run.
+        """
         if self._run_folder is None:
-            named = f"runs/{self.source.name.replace('/', '_')}_{time.strftime('%Y%m%d-%H%M%S')}"
-            self._run_folder = Path(self.config.run_folder or named)
+            self._run_folder = new_folder(self.config.run_folder, self.source.name)
         return self._run_folder
+
+    def resume_in(self, folder: str | Path) -> None:
+        """Go on with the logs and checkpoints of a folder, from which rows younger than this agent are taken out."""
+        self._run_folder = Path(folder)
+        self._run_folder.mkdir(parents=True, exist_ok=True)
+        for log in self._run_folder.glob("*.csv"):
+            rewind(log, self.num_timesteps)
 
     def make_cluster(self, lives: list[int]) -> Cluster:
         """Make the place where the actors run, each in the given life."""
@@ -171,19 +181,17 @@ class ApeX:
         cls,
         path: str | Path,
         env: str | EnvSpec | Callable[[], gym.Env] | None = None,
-        run_folder: str | Path | None = None,
         memory: ReplayMemory | None = None,
         verbose: int = 0,
     ) -> ApeX:
         """Bring a saved agent back; nothing in the file is executed.
 
         With ``cluster="inline"`` training then goes on as if it had never stopped, to the last bit. Other clusters
-        begin new episodes.
+        begin new episodes. Logs go to a new folder; see ``resume_in``.
 
         Args:
             path: of the file that ``save`` wrote.
             env: as at construction; needed where the saved agent was made from a factory.
-            run_folder: where logs and checkpoints go on; None makes a new folder.
             memory: an empty one to be filled, for memories that are made from more than spaces.
             verbose: as at construction.
 
@@ -194,9 +202,8 @@ class ApeX:
         saved = checkpoint.load(path)
         if env is None and not saved.meta.get("registered"):
             raise CheckpointError(f"{path} was trained on a factory: give it again, ApeX.load(path, env=...)")
-        folder = None if run_folder is None else str(run_folder)
         try:
-            config = ApeXConfig.from_dict({**saved.meta["config"], "run_folder": folder})
+            config = ApeXConfig.from_dict({**saved.meta["config"], "run_folder": None})
             agent = cls(saved.meta["env"] if env is None else env, config, int(saved.meta["seed"]), verbose)
         except (KeyError, TypeError, ValueError) as error:
             raise CheckpointError(f"{path} holds settings that cannot be used: {error}") from error

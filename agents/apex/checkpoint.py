@@ -9,10 +9,11 @@ from __future__ import annotations
 import io
 import json
 import os
-import tempfile
 import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 import torch
@@ -35,23 +36,29 @@ class CheckpointError(ValueError):
 
 def save(path: str | Path, checkpoint: Checkpoint) -> None:
     """Write to a temporary name beside the path, then rename: the old file stays until the new one is whole."""
+    with _replacing(path) as file:
+        _write(file, checkpoint)
+
+
+@contextmanager
+def _replacing(path: str | Path) -> Iterator[IO[bytes]]:
+    """Open a temporary file that takes the path's place once all is written."""
     target = Path(path)
-    handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".tmp", dir=target.parent or Path())
+    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
-        with os.fdopen(handle, "wb") as file:
-            _write(file, checkpoint)
+        with temporary.open("wb") as file:
+            yield file
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, target)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+    finally:
+        temporary.unlink(missing_ok=True)
 
 
 def _write(file: Any, checkpoint: Checkpoint) -> None:
     tensors, arrays = io.BytesIO(), io.BytesIO()
     torch.save(checkpoint.tensors, tensors)
-    np.savez(arrays, allow_pickle=False, **checkpoint.arrays)  # type: ignore[arg-type]
+    np.savez(arrays, allow_pickle=False, **checkpoint.arrays)
     meta = {"format": FORMAT, "version": VERSION, **checkpoint.meta}
     with zipfile.ZipFile(file, "w") as archive:
         archive.writestr("meta.json", json.dumps(meta))
@@ -83,12 +90,8 @@ def load(path: str | Path) -> Checkpoint:
 
 def save_tensors(path: str | Path, tensors: dict[str, Any]) -> None:
     """Write weights alone for ``torch.load(path, weights_only=True)``, whole or not at all."""
-    temporary = Path(f"{path}.tmp")
-    try:
-        torch.save(tensors, temporary)
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with _replacing(path) as file:
+        torch.save(tensors, file)
 
 
 def load_tensors(path: str | Path) -> dict[str, Any]:

@@ -70,7 +70,7 @@ def make_envs(source: EnvSource, num_envs: int) -> VectorEnv:
 
 
 def _serves(envs: VectorEnv) -> bool:
-    """Whether rows restart in the next step and each takes its own seed (in Gymnasium's own CartPole they share one)."""
+    """Whether rows restart in the next step and each takes a seed (in Gymnasium's CartPole they share one)."""
     if envs.metadata.get("autoreset_mode") is not AutoresetMode.NEXT_STEP:
         return False
     try:

@@ -34,7 +34,7 @@ class Evaluator:
         """Play with ``act``, a function from a batch of observations to env actions."""
         num = self._envs.num_envs
         returns, lengths, playing = np.zeros(num), np.zeros(num, int), np.ones(num, bool)
-        obs, _ = self._envs.reset(seed=[EVALUATION_SEED + i for i in range(num)])
+        obs, _ = self._envs.reset(seed=[EVALUATION_SEED + i for i in range(num)])  # type: ignore[arg-type]
         for _ in range(MAX_STEPS):
             obs, reward, terminated, truncated, _ = self._envs.step(act(obs))
             returns += np.where(playing, reward, 0.0)

@@ -45,7 +45,8 @@ class Learner:
         self.network, self.memory, self.config = network, memory, config
         self._space = observation_space
         self.target = deepcopy(network).requires_grad_(False)
-        self._online_vector = FlatParameters(network).vector
+        flat = FlatParameters(network)
+        self._online_vector, self.gradient = flat.vector, flat.gradient
         self._target_vector = FlatParameters(self.target).vector.data
         self.optimizer = torch.optim.Adam([self._online_vector], lr=config.learning_rate, foreach=False)
         self.updates = 0
@@ -89,12 +90,10 @@ class Learner:
         return td_error(q, action, reward, discount, q_next, q_next_target), q.detach().mean().item()
 
     def _descend(self, loss: Tensor, learning_rate: float) -> None:
-        gradient = self._online_vector.grad
-        assert gradient is not None  # made by FlatParameters, filled by backward
-        gradient.zero_()
+        self.gradient.zero_()
         loss.backward()
-        norm = torch.linalg.vector_norm(gradient)
-        gradient.mul_((self.config.max_gradient_norm / (norm + 1e-6)).clamp(max=1.0))
+        norm = torch.linalg.vector_norm(self.gradient)
+        self.gradient.mul_((self.config.max_gradient_norm / (norm + 1e-6)).clamp(max=1.0))
         self.optimizer.param_groups[0]["lr"] = learning_rate
         self.optimizer.step()
 

@@ -36,12 +36,20 @@ class CsvLogger:
             writer.writerow({key: f"{value:.6g}" if isinstance(value, float) else value for key, value in row.items()})
 
 
+def rewind(path: Path, step: int) -> None:
+    """Take out of a CSV file the rows after an env step: a resumed run will write them again."""
+    with path.open(newline="") as file:
+        header, *rows = csv.reader(file)
+    kept = [row for row in rows if len(row) == len(header) and int(row[0]) <= step]
+    with path.open("w", newline="") as file:
+        csv.writer(file).writerows([header, *kept])
+
+
 class TensorBoardLogger:
     """Writes scalars for TensorBoard.
 
     Args:
         folder: for the event file.
-        prefix: before each name, such as "evaluation/".
     """
 
     def __init__(self, folder: Path) -> None:

@@ -11,6 +11,8 @@ from gymnasium import spaces
 from gymnasium.spaces.utils import flatdim
 from torch import Tensor, nn
 
+BOUNDLESS = 1e6  # a Box's bound of this size or more says nothing about what to expect
+
 
 def features(space: spaces.Space, obs: Any) -> Tensor:
     """Turn a batch of observations into network input: numbers as they are, categories as one-hot vectors.
@@ -52,6 +54,20 @@ def _one_hot(values: np.ndarray, start: int, size: int) -> Tensor:
     return nn.functional.one_hot(index, size).float()
 
 
+def input_range(space: spaces.Space) -> tuple[np.ndarray, np.ndarray]:
+    """Middle and half width of each feature, (F,) each: of a Box's bounds where both are finite, else 0 and 1."""
+    if isinstance(space, (spaces.Dict, spaces.Tuple)):
+        parts = space.spaces.values() if isinstance(space, spaces.Dict) else space.spaces
+        middles, halves = zip(*(input_range(part) for part in parts), strict=True)
+        return np.concatenate(middles), np.concatenate(halves)
+    middle, half = np.zeros(flatdim(space)), np.ones(flatdim(space))
+    if isinstance(space, spaces.Box):
+        low, high = space.low.ravel().astype(float), space.high.ravel().astype(float)
+        bounded = (abs(low) < BOUNDLESS) & (abs(high) < BOUNDLESS) & (low < high)
+        middle[bounded], half[bounded] = (low + high)[bounded] / 2, (high - low)[bounded] / 2
+    return middle, half
+
+
 class DuelingNetwork(nn.Module):
     """Action values as state value plus centred advantages: Q = V + A - mean over actions of A.
 
@@ -59,33 +75,41 @@ class DuelingNetwork(nn.Module):
     gradient, so that a row's values never depend on its neighbours.
 
     Args:
-        num_features: length of the input vector.
+        middle: of each feature's range, (F,).
+        half: half the width of each range, (F,); inputs are first brought to -1..1 by both.
         num_actions: number of action values.
         hidden_sizes: units of each layer shared by value and advantage.
         layer_norm: normalise each layer before its ReLU.
     """
 
-    def __init__(self, num_features: int, num_actions: int, hidden_sizes: tuple[int, ...], layer_norm: bool) -> None:
+    def __init__(
+        self, middle: np.ndarray, half: np.ndarray, num_actions: int, hidden_sizes: tuple[int, ...], layer_norm: bool
+    ) -> None:
         super().__init__()
         layers: list[nn.Module] = []
-        size = num_features
+        size = len(middle)
         for units in hidden_sizes:
             layers += [nn.Linear(size, units), *([nn.LayerNorm(units)] if layer_norm else []), nn.ReLU()]
             size = units
+        self.register_buffer("scale", torch.from_numpy(1 / half).float())
+        self.register_buffer("offset", torch.from_numpy(-middle / half).float())
         self.body = nn.Sequential(*layers)
         self.value = nn.Linear(size, 1)
         self.advantage = nn.Linear(size, num_actions)
 
+    scale: Tensor
+    offset: Tensor
+
     def forward(self, x: Tensor) -> Tensor:
         """Give the action values (N, A) of inputs (N, F)."""
-        hidden = self.body(x)
+        hidden = self.body(torch.addcmul(self.offset, x, self.scale))
         advantage = self.advantage(hidden)  # (N, A)
         return self.value(hidden) + advantage - advantage.mean(dim=1, keepdim=True)
 
 
 def make_network(
     observation_space: spaces.Space,
-    action_space: spaces.Discrete,
+    action_space: spaces.Space,
     hidden_sizes: tuple[int, ...],
     layer_norm: bool,
     seed: int,
@@ -93,26 +117,27 @@ def make_network(
     """Build the network with initial weights that depend on the seed alone; torch's own generator is left as it is."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        return DuelingNetwork(flatdim(observation_space), flatdim(action_space), hidden_sizes, layer_norm)
+        return DuelingNetwork(*input_range(observation_space), flatdim(action_space), hidden_sizes, layer_norm)
 
 
 class FlatParameters:
-    """All parameters of a network as one vector, and their gradients as another, sharing their memory.
+    """All parameters of a network as one vector, and their gradients as another; the network uses their memory.
 
-    Clipping, Adam, target moves and publishing then are one operation each instead of one per parameter.
+    Clipping, Adam and target moves then are one operation each instead of one per parameter.
+
+    Attributes:
+        vector: (P,), in the order of ``network.parameters()``.
+        gradient: (P,), filled by ``backward``.
     """
 
     def __init__(self, network: nn.Module) -> None:
         parameters = list(network.parameters())
-        self.vector = nn.Parameter(torch.cat([p.detach().reshape(-1) for p in parameters]))  # (P,)
-        self.vector.grad = torch.zeros_like(self.vector)
-        offset = 0
-        for p in parameters:
-            end = offset + p.numel()
-            p.data = self.vector.data[offset:end].view_as(p)
-            p.grad = self.vector.grad[offset:end].view_as(p)
-            offset = end
-        self.network = network
+        self.vector = nn.Parameter(torch.cat([p.detach().reshape(-1) for p in parameters]))
+        self.gradient = self.vector.grad = torch.zeros_like(self.vector)
+        sizes = [p.numel() for p in parameters]
+        parts = zip(parameters, self.vector.data.split(sizes), self.gradient.split(sizes), strict=True)
+        for p, values, gradient in parts:
+            p.data, p.grad = values.view_as(p), gradient.view_as(p)
 
 
 def to_arrays(network: nn.Module) -> dict[str, np.ndarray]:

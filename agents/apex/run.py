@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -124,6 +126,29 @@ class Run:
         return self._agent.greedy(self._agent.learner.network, obs)
 
 
+def new_folder(wanted: str | None, env_name: str) -> Path:
+    """Make a folder for a run: the wanted one, or runs/<id>_<time> with a number behind it where that is taken.
+
+    Raises:
+        ValueError: the wanted folder holds another run.
+    """
+    if wanted is not None:
+        folder = Path(wanted)
+        if (folder / "config.json").exists():
+            raise ValueError(f"run_folder {wanted} holds another run: choose a new one, or resume that run")
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder
+    stem = f"runs/{env_name.replace('/', '_')}_{time.strftime('%Y%m%d-%H%M%S')}"
+    for number in itertools.count(1):
+        folder = Path(stem if number == 1 else f"{stem}-{number}")
+        try:
+            folder.mkdir(parents=True)
+            return folder
+        except FileExistsError:
+            continue
+    raise AssertionError
+
+
 @contextmanager
 def one_torch_thread() -> Iterator[None]:
     """Batches this small are slower on several threads, which would take the actors' cores too."""
@@ -141,7 +166,6 @@ def run(agent: ApeX, total_timesteps: int, progress_bar: bool) -> None:
     On SIGINT and SIGTERM, and when an actor fails for good, the state is saved to the run folder before the exception
     goes on; the actors are stopped in every case.
     """
-    agent.run_folder.mkdir(parents=True, exist_ok=True)
     (agent.run_folder / "config.json").write_text(json.dumps(agent.description(), indent=2) + "\n")
     bar = tqdm(total=total_timesteps, unit="step", desc=agent.source.name) if progress_bar else None
     with one_torch_thread(), Interruption() as interruption:

@@ -1,0 +1,115 @@
+"""The dueling network and its inputs."""
+
+import gymnasium as gym
+import numpy as np
+import pytest
+import torch
+from gymnasium.vector.utils import batch_space
+
+from agents.apex.network import (
+    DuelingNetwork,
+    FlatParameters,
+    features,
+    input_range,
+    load_arrays,
+    make_network,
+    to_arrays,
+)
+
+SPACES = [
+    gym.spaces.Box(-1.0, 1.0, (3,), np.float32),
+    gym.spaces.Box(0, 255, (4, 5, 3), np.uint8),
+    gym.spaces.Discrete(5, start=-2),
+    gym.spaces.MultiDiscrete([5, 4], start=[1, 0]),
+    gym.spaces.MultiBinary(6),
+    gym.spaces.Dict(b=gym.spaces.Discrete(3), a=gym.spaces.Box(-1.0, 1.0, (2, 2), np.float64)),
+    gym.spaces.Tuple([gym.spaces.Discrete(2), gym.spaces.Dict(x=gym.spaces.MultiDiscrete([2, 3]))]),
+]
+
+
+@pytest.fixture
+def network():
+    space = SPACES[0]
+    return make_network(space, gym.spaces.Discrete(3), (16, 16), True, seed=1)
+
+
+@pytest.mark.parametrize("space", SPACES, ids=str)
+def test_features_are_gymnasiums_flattened_observations(space):
+    batched = batch_space(space, 4)
+    batched.seed(3)
+    batch = batched.sample()
+    got = features(space, batch).numpy()
+    rows = list(gym.vector.utils.iterate(batched, batch))
+    want = np.stack([gym.spaces.flatten(space, row) for row in rows])
+    assert got.dtype == np.float32
+    np.testing.assert_array_equal(got, want.astype(np.float32))
+
+
+def test_a_space_that_cannot_be_read_is_named():
+    with pytest.raises(ValueError, match=r"cannot read Text.*legal are Box"):
+        features(gym.spaces.Text(5), ["a"])
+
+
+def test_a_rows_values_do_not_depend_on_its_neighbours(network):
+    x = torch.randn(32, 3, generator=torch.Generator().manual_seed(0))
+    torch.testing.assert_close(network(x)[:1], network(x[:1]))
+
+
+def test_values_are_state_value_and_centred_advantages(network):
+    x = torch.randn(8, 3, generator=torch.Generator().manual_seed(0))
+    hidden = network.body(x)  # the bounds are -1 and 1
+    a = network.advantage(hidden)
+    torch.testing.assert_close(network(x) - network.value(hidden), a - a.mean(1, keepdim=True))
+
+
+def test_the_mean_advantage_carries_gradient():
+    network = DuelingNetwork(np.zeros(2), np.ones(2), 4, (8,), False)
+    captured = []
+    network.advantage.register_forward_hook(lambda *args: args[2].retain_grad() or captured.append(args[2]))
+    network(torch.ones(1, 2))[0, 0].backward()
+    torch.testing.assert_close(captured[0].grad, torch.tensor([[0.75, -0.25, -0.25, -0.25]]))
+
+
+def test_initial_weights_depend_on_the_seed_alone_and_leave_the_global_generator():
+    space = SPACES[0]
+    before = torch.random.get_rng_state()
+    first, again, other = (make_network(space, gym.spaces.Discrete(2), (8,), True, s) for s in (1, 1, 2))
+    assert torch.equal(before, torch.random.get_rng_state())
+    assert all(torch.equal(p, q) for p, q in zip(first.parameters(), again.parameters(), strict=True))
+    assert not torch.equal(first.value.weight, other.value.weight)
+
+
+def test_the_flat_vector_is_the_network(network):
+    before = to_arrays(network)
+    flat = FlatParameters(network)
+    after = to_arrays(network)
+    assert all(np.array_equal(before[name], after[name]) for name in before)
+    network(torch.ones(2, 3)).sum().backward()
+    gradients = torch.cat([p.grad.reshape(-1) for p in network.parameters()])
+    assert torch.equal(gradients, flat.gradient)
+    with torch.no_grad():
+        flat.vector.zero_()
+    assert all((p == 0).all() for p in network.parameters())
+
+
+def test_arrays_travel_and_share_nothing(network):
+    other = make_network(SPACES[0], gym.spaces.Discrete(3), (16, 16), True, seed=2)
+    arrays = to_arrays(network)
+    load_arrays(other, arrays)
+    x = torch.ones(1, 3)
+    assert torch.equal(network(x), other(x))
+    arrays["value.bias"] += 1
+    assert torch.equal(network(x), other(x))
+
+
+def test_inputs_with_bounds_are_brought_to_one_and_others_left_alone():
+    box = gym.spaces.Box(np.array([-4.8, -np.inf, 0.0, -3e38]), np.array([4.8, np.inf, 255.0, 3e38]))
+    space = gym.spaces.Dict(a=box, b=gym.spaces.Discrete(2))
+    middle, half = input_range(space)
+    np.testing.assert_allclose(middle, [0, 0, 127.5, 0, 0, 0], rtol=1e-6)
+    np.testing.assert_allclose(half, [4.8, 1, 127.5, 1, 1, 1], rtol=1e-6)
+    network = make_network(space, gym.spaces.Discrete(2), (4,), True, 0)
+    seen = []
+    network.body.register_forward_pre_hook(lambda module, args: seen.append(args[0]))
+    network(torch.tensor([[4.8, 7.0, 0.0, 2.0, 1.0, 0.0]]))
+    torch.testing.assert_close(seen[0], torch.tensor([[1.0, 7.0, -1.0, 2.0, 1.0, 0.0]]))
