@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 
+_UNSIGNED = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
+
 
 def legal_action(space: spaces.Space, action: Any) -> Any:
     """One action, checked.
@@ -27,28 +29,60 @@ def legal_action(space: spaces.Space, action: Any) -> Any:
     return _legal_point(space, action)
 
 
-def legal_actions(space: spaces.Space, actions: Any, num_envs: int) -> np.ndarray:
-    """A batch of actions, checked: integers of shape (num_envs,), or an array of shape (num_envs, *box.shape).
+class BatchActions:
+    """Checks batches of actions and hands them to the rules.
 
-    Raises:
-        TypeError: They are no numbers of the right kind.
-        ValueError: They have another shape, or one is outside the space.
+    Args:
+        space: A `Discrete` or a `Box`, of one row.
+        num_envs: Number of rows.
     """
-    found = np.asarray(actions)
-    shape = (num_envs,) if isinstance(space, spaces.Discrete) else (num_envs, *space.shape)
-    kinds = "iu" if isinstance(space, spaces.Discrete) else "fiu"
-    if found.dtype.kind not in kinds:
-        raise TypeError(f"actions must be {_describe(space)} in an array of shape {shape}, not {actions!r}")
-    if found.shape != shape:
-        raise ValueError(f"actions must have shape {shape}, not {found.shape}")
-    if isinstance(space, spaces.Discrete):
-        legal = (found >= space.start) & (found < space.start + space.n)
-    else:
-        legal = ((found >= space.low) & (found <= space.high)).reshape(num_envs, -1).all(axis=1)
-    if not legal.all():
+
+    def __init__(self, space: spaces.Space, num_envs: int):
+        self._space = space
+        self._discrete = isinstance(space, spaces.Discrete)
+        self._shape = (num_envs, *space.shape)  # type: ignore[misc]
+        self._kinds = "iu" if self._discrete else "fiu"
+
+    def put(self, actions: Any, out: np.ndarray) -> None:
+        """Writes legal actions into ``out``.
+
+        Args:
+            actions: Integers of shape (num_envs,), or numbers of shape (num_envs, *box.shape).
+            out: Of shape (num_envs,) or (*box.shape, num_envs), in any dtype.
+
+        Raises:
+            TypeError: They are no numbers of the right kind.
+            ValueError: They have another shape, or one is outside the space.
+        """
+        if type(actions) is not np.ndarray:
+            actions = np.asarray(actions)
+        if actions.shape != self._shape or actions.dtype.kind not in self._kinds:
+            self._refuse(actions)
+        if not self._discrete:
+            self._put_points(actions, out)
+            return
+        index = actions - self._space.start if self._space.start else actions
+        # as unsigned integers, negative ones are huge: one comparison finds both
+        if np.maximum.reduce(index.view(_UNSIGNED[index.dtype.itemsize])) >= self._space.n:
+            self._refuse_rows((index >= 0) & (index < self._space.n), actions)
+        np.copyto(out, actions, casting="unsafe")
+
+    def _put_points(self, actions: np.ndarray, out: np.ndarray) -> None:
+        legal = (actions >= self._space.low) & (actions <= self._space.high)  # type: ignore[attr-defined]
+        if not legal.all():
+            self._refuse_rows(legal.reshape(len(legal), -1).all(axis=1), actions)
+        np.copyto(out, np.moveaxis(actions, 0, -1), casting="unsafe")
+
+    def _refuse(self, actions: np.ndarray) -> None:
+        wanted = f"actions must be {_describe(self._space)}, in an array of shape {self._shape}"
+        if actions.dtype.kind not in self._kinds:
+            raise TypeError(f"{wanted}, not {actions.tolist()!r} of dtype {actions.dtype}")
+        raise ValueError(f"{wanted}, not of shape {actions.shape}")
+
+    def _refuse_rows(self, legal: np.ndarray, actions: np.ndarray) -> None:
         row = int(np.argmin(legal))
-        raise ValueError(f"action {found[row]!r} of row {row} is not legal: it must be {_describe(space)}")
-    return found
+        action = actions[row].tolist()
+        raise ValueError(f"action {action!r} of row {row} is not legal: it must be {_describe(self._space)}")
 
 
 def _legal_index(space: spaces.Discrete, action: Any) -> int:

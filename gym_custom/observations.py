@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 from gymnasium import spaces
+from gymnasium.vector.utils import create_empty_array
 
 
 class ObservationPacker:
@@ -18,14 +19,31 @@ class ObservationPacker:
 
     def __init__(self, space: spaces.Space):
         self._space = space
+        leaf = isinstance(space, (spaces.Box, spaces.MultiDiscrete))
+        self._one_leaf = int(np.prod(space.shape)) if leaf else 0  # its numbers, where the space has but one leaf
 
     def single(self, parts: Sequence[Any]) -> Any:
         """One observation, of its own memory; the parts have no batch axis."""
-        return _pack(self._space, iter(parts), _single_leaf)
+        return _single(self._space, iter(parts))
 
-    def batch(self, parts: Sequence[Any], num_envs: int) -> Any:
-        """A batch of observations, as `gymnasium.vector.utils.batch_space` describes it; the parts are (..., N)."""
-        return _pack(self._space, iter(parts), lambda space, parts: _batch_leaf(space, parts, num_envs))
+    def fill(self, out: Any, rows: slice, parts: Sequence[Any], num_envs: int) -> Any:
+        """Writes rows of a batch of observations, as `gymnasium.vector.utils.batch_space` describes it.
+
+        Args:
+            out: The batch, or None to begin one.
+            rows: Which rows.
+            parts: Theirs, each (n,) or (k, n), in a list or as the rows of one matrix.
+            num_envs: Rows of the batch.
+
+        Returns:
+            The batch.
+        """
+        if self._one_leaf and isinstance(parts, np.ndarray) and parts.shape == (self._one_leaf, num_envs):
+            return parts.T.astype(self._space.dtype, order="C").reshape(num_envs, *self._space.shape)  # type: ignore[misc]
+        if out is None:
+            out = create_empty_array(self._space, num_envs, fn=np.empty)
+        _fill(self._space, iter(parts), out, rows)
+        return out
 
 
 def row_of(space: spaces.Space, batch: Any, row: int) -> Any:
@@ -37,15 +55,11 @@ def row_of(space: spaces.Space, batch: Any, row: int) -> Any:
     return batch[row] if isinstance(space, spaces.Discrete) else batch[row].copy()
 
 
-def _pack(space: spaces.Space, parts: Iterator[Any], pack_leaf: Callable[[spaces.Space, Iterator[Any]], Any]) -> Any:
+def _single(space: spaces.Space, parts: Iterator[Any]) -> Any:
     if isinstance(space, spaces.Dict):
-        return {key: _pack(leaf, parts, pack_leaf) for key, leaf in space.items()}
+        return {key: _single(leaf, parts) for key, leaf in space.items()}
     if isinstance(space, spaces.Tuple):
-        return tuple(_pack(leaf, parts, pack_leaf) for leaf in space)
-    return pack_leaf(space, parts)
-
-
-def _single_leaf(space: spaces.Space, parts: Iterator[Any]) -> Any:
+        return tuple(_single(leaf, parts) for leaf in space)
     if isinstance(space, spaces.Discrete):
         return space.dtype.type(next(parts))
     out = np.empty(space.shape, space.dtype)
@@ -58,14 +72,19 @@ def _single_leaf(space: spaces.Space, parts: Iterator[Any]) -> Any:
     return out
 
 
-def _batch_leaf(space: spaces.Space, parts: Iterator[Any], num_envs: int) -> np.ndarray:
-    if isinstance(space, spaces.Discrete):
-        return np.broadcast_to(next(parts), (num_envs,)).astype(space.dtype)
-    out = np.empty((num_envs, *space.shape), space.dtype)
-    flat, filled = out.reshape(num_envs, -1), 0
-    while filled < flat.shape[1]:
-        part = np.asarray(next(parts))
-        width = 1 if part.ndim < 2 else len(part)
-        flat[:, filled : filled + width] = np.broadcast_to(part, (width, num_envs)).T
-        filled += width
-    return out
+def _fill(space: spaces.Space, parts: Iterator[Any], out: Any, rows: slice) -> None:
+    if isinstance(space, spaces.Dict):
+        for key, leaf in space.items():
+            _fill(leaf, parts, out[key], rows)
+    elif isinstance(space, spaces.Tuple):
+        for leaf, array in zip(space, out, strict=True):
+            _fill(leaf, parts, array, rows)
+    elif isinstance(space, spaces.Discrete):
+        out[rows] = next(parts)
+    else:
+        flat, filled = out.reshape(len(out), -1)[rows], 0
+        while filled < flat.shape[1]:
+            part = np.asarray(next(parts))
+            width = 1 if part.ndim < 2 else len(part)
+            flat[:, filled : filled + width] = part.T if part.ndim == 2 else part[..., None]
+            filled += width

@@ -17,12 +17,37 @@ import numpy as np
 
 _UNARY = {
     name: getattr(math, name)
-    for name in (
-        "sin cos tan sinh cosh tanh arcsin arccos arctan arcsinh arccosh arctanh exp expm1 log log10 log2 log1p sqrt "
-        "floor ceil trunc isnan isinf isfinite degrees radians"
-    ).split()
+    for name in [
+        "sin",
+        "cos",
+        "tan",
+        "sinh",
+        "cosh",
+        "tanh",
+        "arcsin",
+        "arccos",
+        "arctan",
+        "arcsinh",
+        "arccosh",
+        "arctanh",
+        "exp",
+        "expm1",
+        "log",
+        "log10",
+        "log2",
+        "log1p",
+        "sqrt",
+        "floor",
+        "ceil",
+        "trunc",
+        "isnan",
+        "isinf",
+        "isfinite",
+        "degrees",
+        "radians",
+    ]
     if hasattr(math, name)
-} | {f"arc{name}": getattr(math, f"a{name}") for name in "sin cos tan sinh cosh tanh".split()}
+} | {f"arc{name}": getattr(math, f"a{name}") for name in ["sin", "cos", "tan", "sinh", "cosh", "tanh"]}
 _UNARY |= {name: (lambda f: lambda x: float(f(x)))(getattr(math, name)) for name in ("floor", "ceil", "trunc")}
 
 

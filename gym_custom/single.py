@@ -29,7 +29,7 @@ class SingleEnv(gym.Env):
     Subclasses name their world in the class attribute ``world``.
 
     Args:
-        world: ``"module:make_world"``, where the class names none.
+        world: ``"module:make_world"``, where the class names none; or a `World` itself.
         render_mode: None, or one of ``metadata["render_modes"]``.
         **kwargs: The arguments of ``make_world``.
 
@@ -38,12 +38,11 @@ class SingleEnv(gym.Env):
         TypeError: An argument is unknown or of the wrong type.
     """
 
-    world: str | None = None
+    world: Any = None  # "module:make_world", or a World
     metadata: dict[str, Any] = {"render_modes": ["human", "rgb_array", "ansi"], "render_fps": 30}
 
-    def __init__(self, world: str | None = None, render_mode: str | None = None, **kwargs: Any):
-        self.world = world or type(self).world
-        self._kwargs = kwargs
+    def __init__(self, world: str | World | None = None, render_mode: str | None = None, **kwargs: Any):
+        self.world, self._kwargs = world_name(self, world), kwargs
         self._build()
         self.action_space = self._world.action_space
         self.observation_space = self._world.observation_space
@@ -55,8 +54,6 @@ class SingleEnv(gym.Env):
 
     def _build(self) -> None:
         """Makes everything that a pickled environment leaves behind."""
-        if self.world is None:
-            raise TypeError("name a world: SingleEnv(world='module:make_world')")
         self._world = make_world(self.world, self._kwargs)
         self._pack = ObservationPacker(self._world.observation_space).single
         self._canvas: Any = None
@@ -202,6 +199,14 @@ class SingleEnv(gym.Env):
         info = self._world.info(self._xp, self._params, self._state)
         labels = self._world.labels
         return {key: labels[key][int(value)] if key in labels else _python(value) for key, value in info.items()}
+
+
+def world_name(env: Any, world: str | World | None) -> str | World:
+    """The world that the caller gives or names, or that the class names."""
+    name = world or type(env).world
+    if not isinstance(name, (str, World)):
+        raise TypeError(f"{type(env).__name__} needs a world such as 'my_package.hopper:make_world', not {name!r}")
+    return name
 
 
 def world_metadata(world: World, modes: tuple[str, ...]) -> dict[str, Any]:

@@ -11,197 +11,292 @@ from gymnasium.error import ResetNeeded
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
-from gym_custom.actions import legal_actions
+from gym_custom.actions import BatchActions
+from gym_custom.batch_rules import batch_rules, look_at
+from gym_custom.infos import BatchInfos
 from gym_custom.observations import ObservationPacker, row_of
-from gym_custom.single import cast_leaf, legal_render_mode, world_canvas, world_metadata
-from gym_custom.world import make_world, plain_params
+from gym_custom.resets import legal_rows, legal_seeds
+from gym_custom.row_streams import RowStreams
+from gym_custom.single import legal_render_mode, world_canvas, world_metadata, world_name
+from gym_custom.state_layout import StateLayout
+from gym_custom.world import World, make_world, plain_params
+
+_NO_ROWS = np.zeros(0, np.int64)
+_ALL_ROWS = slice(None)
 
 
 class BatchEnv(VectorEnv):
-    """Many environments of a world at once, equal to `gymnasium.vector.SyncVectorEnv` of the single one to the bit.
+    """Many environments of a world at once.
+
+    It gives, to the last bit, what `gymnasium.vector.SyncVectorEnv` of the single environment gives, in each of its
+    autoreset modes and whatever the seeds. What one row does never changes what another draws.
 
     Args:
         num_envs: Number of rows.
-        world: ``"module:make_world"``, where the class names none.
+        world: ``"module:make_world"``, where the class names none; or a `World` itself.
         max_episode_steps: Steps until a row is truncated; None or -1 for no limit.
-        autoreset_mode: When a finished row begins anew, as the enum or its value.
+        autoreset_mode: When a finished row begins anew, as the enum or its value: "NextStep", "SameStep", "Disabled".
         render_mode: None, or one of ``metadata["render_modes"]``; each row has its own picture.
         **kwargs: The arguments of ``make_world``.
+
+    Raises:
+        ValueError: An argument has no legal value.
+        TypeError: An argument is unknown or of the wrong type.
     """
 
-    world: str | None = None
+    world: Any = None  # "module:make_world", or a World
     metadata: dict[str, Any] = {"render_modes": ["rgb_array", "ansi"], "render_fps": 30}
 
     def __init__(
         self,
         num_envs: int = 1,
-        world: str | None = None,
+        world: str | World | None = None,
         max_episode_steps: int | None = None,
         autoreset_mode: str | AutoresetMode = AutoresetMode.NEXT_STEP,
         render_mode: str | None = None,
         **kwargs: Any,
     ):
-        self.num_envs = num_envs
-        self.world = world or type(self).world
+        self.num_envs = _legal_count("num_envs", num_envs)
         self.max_episode_steps = max_episode_steps
-        self._kwargs = kwargs
+        unlimited = max_episode_steps is None or max_episode_steps == -1
+        self._limit = None if unlimited else _legal_count("max_episode_steps", max_episode_steps)
         self.autoreset_mode = AutoresetMode(autoreset_mode)
-        self._world = make_world(self.world, kwargs)
-        self.metadata = world_metadata(self._world, ("rgb_array", "ansi"))
-        self.metadata["autoreset_mode"] = self.autoreset_mode
+        self.world, self._kwargs = world_name(self, world), kwargs
+        self._build()
+        self.metadata = world_metadata(self._world, ("rgb_array", "ansi")) | {"autoreset_mode": self.autoreset_mode}
         self.render_mode = legal_render_mode(render_mode, self.metadata)
         self.single_action_space = self._world.action_space
         self.single_observation_space = self._world.observation_space
-        self.action_space = batch_space(self.single_action_space, num_envs)
-        self.observation_space = batch_space(self.single_observation_space, num_envs)
-        self._params = plain_params(self._world.params)
-        self._pack = ObservationPacker(self.single_observation_space).batch
-        self._generators: list[Any] = [None] * num_envs
-        self._state: Any = None
-        self._steps = np.zeros(num_envs, np.int64)
-        self._returns = np.zeros(num_envs)
-        self._finished = np.zeros(num_envs, np.bool_)
+        self.action_space = batch_space(self.single_action_space, self.num_envs)
+        self.observation_space = batch_space(self.single_observation_space, self.num_envs)
+        self._seeds: list[Any] = [None] * self.num_envs
+        self._started = False
+        self._now = 0  # steps of this batch so far
+        self._began = np.zeros(self.num_envs, np.int64)  # when each row's episode began
+        self._earliest = 0  # none began before
+        self._returns = np.zeros(self.num_envs)  # kept for pictures only
+        self._finished_rows = _NO_ROWS
+
+    def _build(self) -> None:
+        """Makes everything that a pickled environment leaves behind."""
+        world = self._world = make_world(self.world, self._kwargs)
+        self._params = plain_params(world.params)
+        self._layout = StateLayout(world, self._params)
+        self._rules = batch_rules(world, self._params, self._layout, self.num_envs)
+        self._actions = BatchActions(world.action_space, self.num_envs)
+        self._pack = ObservationPacker(world.observation_space)
+        self._infos = BatchInfos(world.labels, self.num_envs)
+        if world.step_draws:  # the numbers of steps and resets come from one sequence
+            at_once = max(world.step_draws, world.reset_draws)
+            self._streams = RowStreams(self.num_envs, 1, lambda u: [u.reshape(-1, 1)], at_once)
+        else:
+            self._streams = RowStreams(self.num_envs, world.reset_draws, self._beginnings)
         self._canvas: Any = None
 
     def reset(
         self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
-        """Begins episodes in all rows, or in those of ``options["reset_mask"]``."""
-        options = dict(options or {})
-        mask = options.pop("reset_mask", None)
-        rows = np.arange(self.num_envs) if mask is None else np.flatnonzero(mask)
-        seeds = self._seeds(seed)
-        for row in rows:
-            if seeds[row] is not None or self._generators[row] is None:
-                self._generators[row] = gym.utils.seeding.np_random(seeds[row])[0]
-        self._begin(rows, options)
-        return self._observations(), self._infos(rows)
+        """Begins episodes.
 
-    def _seeds(self, seed: Any) -> list[int | None]:
-        if seed is None:
-            return [None] * self.num_envs
-        if isinstance(seed, (int, np.integer)):
-            return [int(seed) + row for row in range(self.num_envs)]
-        if len(seed) != self.num_envs:
-            raise ValueError(f"a list of seeds needs one a row, {self.num_envs}, not {len(seed)}")
-        return list(seed)
+        Args:
+            seed: An integer for ``seed + row``, or one a row; a row with None goes on with its generator.
+            options: ``reset_mask`` chooses rows (bool, (num_envs,)), the others stay as they are; everything else is
+                for the world, for these episodes.
+
+        Returns:
+            The observations of all rows and the infos of those that began.
+
+        Raises:
+            gymnasium.error.Error: A seed is no integer, or negative.
+            ResetNeeded: A mask leaves out rows that were never reset.
+            ValueError: Seeds, mask or an option have no legal value.
+            TypeError: They are of the wrong type.
+        """
+        options = dict(options or {})
+        rows = legal_rows(options.pop("reset_mask", None), self.num_envs)
+        if not self._started and len(rows) < self.num_envs:
+            raise ResetNeeded("the first reset() must be of all rows")
+        self._seed(rows, legal_seeds(seed, self.num_envs))
+        self._begin(rows, options)
+        self._started = True
+        self._finished_rows = np.setdiff1d(self._finished_rows, rows)
+        return self._see(rows)
 
     def step(self, actions: Any) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
-        """One step of all rows."""
-        if self._state is None:
-            raise ResetNeeded("call reset() before step()")
-        actions = legal_actions(self.single_action_space, actions, self.num_envs)
-        if self.autoreset_mode is AutoresetMode.DISABLED and self._finished.any():
-            raise ResetNeeded(
-                f"rows {np.flatnonzero(self._finished).tolist()} are finished: reset them with reset_mask"
-            )
-        world, params = self._world, self._params
-        beginning = np.flatnonzero(self._finished) if self.autoreset_mode is AutoresetMode.NEXT_STEP else np.arange(0)
-        going_on = np.setdiff1d(np.arange(self.num_envs), beginning)
-        action = np.moveaxis(actions, 0, -1).astype(world.dtype)
-        u = None
-        if world.step_draws:
-            u = np.zeros((world.step_draws, self.num_envs))
-            u[:, going_on] = self._draw(world.step_draws, going_on)
-        state = self._cast(world.transition(np, params, self._state, action, u))
-        reward, terminated = world.outcome(np, params, self._state, action, state)
-        rewards = np.array(np.broadcast_to(reward, (self.num_envs,)), np.float64)
-        terminations = np.array(np.broadcast_to(terminated, (self.num_envs,)), np.bool_)
-        self._state = state
-        self._steps += 1
-        rewards[beginning] = 0.0
-        terminations[beginning] = False
-        self._returns += rewards
-        limit = self.max_episode_steps
-        truncations = self._steps >= limit if limit is not None and limit > 0 else np.zeros(self.num_envs, np.bool_)
-        truncations[beginning] = False
-        self._finished = terminations | truncations
-        infos: dict[str, Any] = {}
-        if self.autoreset_mode is AutoresetMode.SAME_STEP and self._finished.any():
-            beginning = np.flatnonzero(self._finished)
-            last = self._observations()
-            infos["final_obs"] = np.full(self.num_envs, None, dtype=object)
-            for row in beginning:
-                infos["final_obs"][row] = row_of(self.single_observation_space, last, row)
-            infos["final_info"] = self._infos(beginning)
-            infos["_final_obs"], infos["_final_info"] = self._finished.copy(), self._finished.copy()
-        if beginning.size:
-            self._begin(beginning, {})
-        infos.update(self._infos(np.arange(self.num_envs)))
-        return self._observations(), rewards, terminations, truncations, infos
+        """One step of all rows; rows that are finished begin anew as the autoreset mode says.
 
-    def _draw(self, count: int, rows: np.ndarray) -> np.ndarray:
-        return np.array([self._generators[row].random(count) for row in rows]).reshape(rows.size, count).T
+        Args:
+            actions: Members of the rows' action spaces: integers of any kind of shape (num_envs,), or (num_envs, ...).
+
+        Returns:
+            Observations, rewards (float64), terminations and truncations (bool), each with the rows first, and infos.
+
+        Raises:
+            ResetNeeded: Before the first reset; with autoreset disabled also where a row is finished.
+            ValueError: An action is outside the action space.
+            TypeError: Actions are of the wrong kind.
+        """
+        if not self._started:
+            raise ResetNeeded("call reset() before step()")
+        rules, rows = self._rules, self._finished_rows
+        self._actions.put(actions, rules.action)
+        if self.autoreset_mode is not AutoresetMode.NEXT_STEP:
+            if self.autoreset_mode is AutoresetMode.DISABLED and rows.size:
+                raise ResetNeeded(f"rows {rows.tolist()} are finished: reset them with options['reset_mask']")
+            rows = _NO_ROWS
+        if self._world.step_draws:
+            self._draw(without=rows)
+        rules.advance()
+        self._now += 1
+        rewards, terminations = rules.reward.copy(), rules.terminated.copy()
+        if rows.size:
+            self._begin(rows, {})
+            rewards[rows] = 0.0
+            terminations[rows] = False
+        truncations = self._truncations()
+        self._finished_rows = (terminations | truncations).nonzero()[0]
+        if self.render_mode is not None:
+            self._returns += rewards
+        infos: dict[str, Any] = {}
+        if self.autoreset_mode is AutoresetMode.SAME_STEP and self._finished_rows.size:
+            infos = self._last_words(self._finished_rows)
+            self._begin(self._finished_rows, {})
+        observations, now = self._see()
+        return observations, rewards, terminations, truncations, infos | now
+
+    def _seed(self, rows: np.ndarray, seeds: list[int | None]) -> None:
+        """Seeds the rows that are given a seed, and those that never had one."""
+        for row in rows.tolist() if not self._started else ():
+            if seeds[row] is None:
+                seeds[row] = int(np.random.SeedSequence().entropy)  # type: ignore[arg-type]
+        chosen = [row for row in rows.tolist() if seeds[row] is not None]
+        if chosen:
+            for row in chosen:
+                self._seeds[row] = seeds[row]
+            self._streams.seed(np.array(chosen), [self._seeds[row] for row in chosen])
 
     def _begin(self, rows: np.ndarray, options: dict[str, Any]) -> None:
-        world, u = self._world, self._draw(self._world.reset_draws, rows)
+        """Begins an episode in each of these rows."""
+        world = self._world
         if options and world.reset_with is not None:
-            state = world.reset_with(np, self._params, u, options)
+            state = world.reset_with(np, self._params, self._reset_uniforms(rows), options)
+            columns = self._layout.columns(state, len(rows))
+        elif world.step_draws:
+            columns = self._beginnings(self._reset_uniforms(rows))
         else:
-            state = world.initial_state(np, self._params, u)
-        state = self._cast(state)
-        if self._state is None:
-            if rows.size < self.num_envs:
-                raise ResetNeeded("the first reset must be of all rows")
-            self._state = type(state)(
-                *(
-                    np.zeros((*leaf.shape[:-1], self.num_envs), leaf.dtype)
-                    if leaf.ndim
-                    else np.zeros(self.num_envs, leaf.dtype)
-                    for leaf in state
-                )
-            )
-        for leaf, new in zip(self._state, state, strict=True):
-            leaf[..., rows] = new
-        self._steps[rows] = 0
-        self._returns[rows] = 0.0
-        if self.autoreset_mode is not AutoresetMode.SAME_STEP:
-            self._finished[rows] = False
-        if self._canvas is not None:
-            self._canvas.forget(rows)
+            columns = self._streams.take(rows)
+        for block, column in zip(self._rules.blocks, columns, strict=True):
+            block[:, rows] = column.T
+        self._began[rows] = self._now
+        if self.render_mode is not None:
+            self._returns[rows] = 0.0
+            if self._canvas is not None:
+                self._canvas.forget(rows)
 
-    def _cast(self, state: Any) -> Any:
-        return type(state)(*(np.array(cast_leaf(leaf, self._world.dtype)) for leaf in state))
+    def _beginnings(self, u: np.ndarray) -> list[np.ndarray]:
+        """Initial states from uniforms of shape (reset_draws, m), as blocks turned over."""
+        return self._layout.columns(self._world.initial_state(np, self._params, u), u.shape[1])
 
-    def _observations(self) -> Any:
-        return self._pack(self._world.observe(np, self._params, self._state), self.num_envs)
+    def _reset_uniforms(self, rows: np.ndarray) -> np.ndarray:
+        """The next numbers of a reset, of shape (reset_draws, m)."""
+        if self._world.step_draws:
+            return self._streams.take_many(rows, self._world.reset_draws)[0][..., 0]
+        return self._streams.take_uniforms(rows)
 
-    def _infos(self, rows: np.ndarray) -> dict[str, Any]:
-        if self._world.info is None:
-            return {}
-        infos: dict[str, Any] = {}
-        mask = np.zeros(self.num_envs, np.bool_)
-        mask[rows] = True
-        for key, value in self._world.info(np, self._params, self._state).items():
-            value = np.broadcast_to(value, (self.num_envs,))
-            if key in self._world.labels:
-                value = np.array(self._world.labels[key], object)[value.astype(np.int64)]
-                infos[key] = np.where(mask, value, None)
-            else:
-                kind = {"f": np.float64, "b": np.bool_}.get(value.dtype.kind, np.int64)
-                infos[key] = np.where(mask, value, 0).astype(kind)
-            infos["_" + key] = mask.copy()
+    def _draw(self, without: np.ndarray) -> None:
+        """Draws the step's numbers; rows that begin anew in its place draw those of a reset instead."""
+        rows = np.delete(np.arange(self.num_envs), without) if without.size else np.arange(self.num_envs)
+        self._rules.u[:, rows] = self._streams.take_many(rows, self._world.step_draws)[0][..., 0]
+
+    def _truncations(self) -> np.ndarray:
+        """Which rows have reached the limit."""
+        if self._limit is None or self._earliest > self._now - self._limit:
+            return np.zeros(self.num_envs, np.bool_)
+        self._earliest = int(self._began.min())
+        return self._began <= self._now - self._limit
+
+    def _see(self, rows: Any = _ALL_ROWS) -> tuple[Any, dict[str, Any]]:
+        """The observations of all rows, and the infos of these."""
+        observations, infos = None, {}  # type: ignore[var-annotated]
+        for tile, parts, info in self._rules.look():
+            observations = self._pack.fill(observations, tile, parts, self.num_envs)
+            if info:
+                self._infos.fill(infos, tile, info)
+        if infos:
+            self._infos.mask(infos, rows)
+        return observations, infos
+
+    def _last_words(self, rows: np.ndarray) -> dict[str, Any]:
+        """What finished rows show before they begin anew in the same step."""
+        state = self._layout.state(self._rules.blocks, rows)
+        parts, info = look_at(self._world, self._params, state)
+        batch = self._pack.fill(None, slice(None), parts, len(rows))
+        final_obs = np.full(self.num_envs, None, dtype=object)
+        for i, row in enumerate(rows.tolist()):
+            final_obs[row] = row_of(self.single_observation_space, batch, i)
+        final_info: dict[str, Any] = {}
+        self._infos.fill(final_info, rows, info)
+        self._infos.mask(final_info, rows)
+        infos = {"final_obs": final_obs, "final_info": final_info}
+        self._infos.mask(infos, rows)
         return infos
 
+    @property
+    def np_random(self) -> tuple[np.random.Generator, ...]:  # type: ignore[override]
+        """For each row a generator that will draw what the row draws next; using it does not move the row."""
+        self._need_start("np_random")
+        return tuple(self._streams.generator(row) for row in range(self.num_envs))
+
+    @property
+    def np_random_seed(self) -> tuple[int, ...]:  # type: ignore[override]
+        """The seed of each row's generator."""
+        self._need_start("np_random_seed")
+        return tuple(self._seeds)
+
+    def _need_start(self, wanted: str) -> None:
+        if not self._started:
+            raise ResetNeeded(f"call reset() before {wanted}")
+
     def render(self) -> tuple[Any, ...] | None:
-        """One picture a row."""
-        if self._state is None:
-            raise ResetNeeded("call reset() before render()")
+        """One picture a row, of its own memory, as the render mode wants it."""
+        self._need_start("render()")
         if self.render_mode is None:
             gym.logger.warn("render() without a render mode: choose one in gymnasium.make_vec(id, render_mode=...)")
             return None
         return tuple(self._picture(row) for row in range(self.num_envs))
 
     def _picture(self, row: int) -> Any:
-        state = type(self._state)(*(leaf[..., row] for leaf in self._state))
+        state = self._layout.state(self._rules.blocks, row)
         if self.render_mode == "ansi":
             return self._world.ansi(self._params, state)  # type: ignore[misc]
         if self._canvas is None:
             self._canvas = world_canvas(self)
-        counters = {"steps": int(self._steps[row]), "episode_return": float(self._returns[row]), "row": row}
-        return self._canvas.frame(self._world.draw, self._params, state, **counters)
+        counters = {"steps": int(self._now - self._began[row]), "episode_return": float(self._returns[row])}
+        return self._canvas.frame(self._world.draw, self._params, state, row=row, **counters)
 
     def close_extras(self, **kwargs: Any) -> None:
         """Gives the memory of the pictures back."""
         if self._canvas is not None:
             self._canvas.close()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """All but what `_build` makes anew, and what it cannot know."""
+        made = ("_world", "_params", "_layout", "_rules", "_actions", "_pack", "_infos", "_streams", "_canvas")
+        kept = {name: value for name, value in vars(self).items() if name not in made}
+        return {"kept": kept, "blocks": self._rules.blocks, "streams": self._streams.get_state()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Builds the world from its name and arguments."""
+        vars(self).update(state["kept"])
+        self._build()
+        self._streams.set_state(state["streams"])
+        for block, kept in zip(self._rules.blocks, state["blocks"], strict=True):
+            block[...] = kept
+
+
+def _legal_count(name: str, value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+        raise TypeError(f"{name} must be an integer, not {value!r}")
+    if value < 1:
+        raise ValueError(f"{name} must be at least 1, not {value}")
+    return int(value)

@@ -1,0 +1,46 @@
+"""The infos of a batch: for each key an array over rows, and a mask of the rows that have it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+_ALL = slice(None)
+
+
+class BatchInfos:
+    """Collects infos as Gymnasium's `SyncVectorEnv` does.
+
+    Args:
+        labels: Names for entries that are indices (``World.labels``).
+        num_envs: Number of rows.
+    """
+
+    def __init__(self, labels: Mapping[str, tuple[str, ...]], num_envs: int):
+        self._labels = {key: np.array(names, object) for key, names in labels.items()}
+        self._num_envs = num_envs
+
+    def fill(self, infos: dict[str, Any], rows: Any, info: Mapping[str, Any]) -> None:
+        """Writes the info of some rows, values of shape (m,) or (), into arrays over all rows."""
+        for key, value in info.items():
+            value = np.asarray(value)
+            if key in self._labels:
+                value = self._labels[key][value.astype(np.int64)]
+            if key not in infos:
+                infos[key] = _nothing(value.dtype, self._num_envs)
+            infos[key][rows] = value
+
+    def mask(self, infos: dict[str, Any], rows: Any) -> None:
+        """Adds the masks: these rows have an info."""
+        for key in list(infos):
+            infos["_" + key] = np.zeros(self._num_envs, np.bool_)
+            infos["_" + key][rows] = True
+
+
+def _nothing(dtype: np.dtype, num_envs: int) -> np.ndarray:
+    """What rows without an info have: zeros of the dtype that Python's numbers become, or None."""
+    if dtype.kind == "O":
+        return np.full(num_envs, None, dtype=object)
+    return np.zeros(num_envs, {"f": np.float64, "b": np.bool_}.get(dtype.kind, np.int64))

@@ -1,0 +1,377 @@
+"""Records what a rule computes, so that it can be replayed without the rule.
+
+A rule is called once with symbols instead of arrays; each operation on a symbol writes down an instruction. The
+instructions then run as straight calls of NumPy functions into buffers that are there already (`Program.bind`), or
+as a Python function on plain numbers (`Program.compile`). Both perform the rule's own operations in the rule's own
+order, so the bits are the rule's. What only shapes or values can tell (a branch, a loop over rows, a reduction) cannot
+be recorded; `record` says so, and the rule is simply called.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+Plan = list[tuple[Callable[..., Any], tuple[Any, ...]]]
+"""Calls to be made one after the other."""
+
+_OPERATORS = {
+    "add": "+",
+    "subtract": "-",
+    "multiply": "*",
+    "divide": "/",
+    "floor_divide": "//",
+    "remainder": "%",
+    "bitwise_and": "&",
+    "bitwise_or": "|",
+    "bitwise_xor": "^",
+    "less": "<",
+    "less_equal": "<=",
+    "greater": ">",
+    "greater_equal": ">=",
+    "equal": "==",
+    "not_equal": "!=",
+}
+
+
+class NotRecordable(TypeError):
+    """A rule asks for what a recording cannot know."""
+
+
+class Instruction(NamedTuple):
+    """One operation; an operand is a register (`Symbol`) or a constant."""
+
+    name: str
+    operands: tuple[Any, ...]
+    result: Symbol
+
+
+class Symbol:
+    """A number or array that is not there yet.
+
+    Args:
+        recorder: Where operations are written down.
+        dtype: Of the values to come.
+    """
+
+    __array_ufunc__ = None  # NumPy's numbers leave the operation to the symbol
+    __hash__ = object.__hash__
+
+    def __init__(self, recorder: Recorder, dtype: np.dtype):
+        self.recorder, self.dtype = recorder, dtype
+
+    def __neg__(self) -> Any:
+        return self.recorder.apply("negative", self)
+
+    def __abs__(self) -> Any:
+        return self.recorder.apply("absolute", self)
+
+    def __invert__(self) -> Any:
+        return self.recorder.apply("invert", self)
+
+    def __bool__(self) -> bool:
+        raise NotRecordable("a rule branches on a value")
+
+    def _unknown(self, *_: Any) -> Any:
+        raise NotRecordable("a rule looks into a value")
+
+    __iter__ = __len__ = __getitem__ = __float__ = __int__ = __index__ = __array__ = _unknown
+
+
+def _operator(name: str, swapped: bool) -> Callable[[Symbol, Any], Any]:
+    if swapped:
+        return lambda self, other: self.recorder.apply(name, other, self)
+    return lambda self, other: self.recorder.apply(name, self, other)
+
+
+for _name, _method in {
+    "add": "add",
+    "subtract": "sub",
+    "multiply": "mul",
+    "divide": "truediv",
+    "floor_divide": "floordiv",
+    "remainder": "mod",
+    "bitwise_and": "and",
+    "bitwise_or": "or",
+    "bitwise_xor": "xor",
+}.items():
+    setattr(Symbol, f"__{_method}__", _operator(_name, swapped=False))
+    setattr(Symbol, f"__r{_method}__", _operator(_name, swapped=True))
+for _name, _method in {"less": "lt", "less_equal": "le", "greater": "gt", "greater_equal": "ge"}.items():
+    setattr(Symbol, f"__{_method}__", _operator(_name, swapped=False))
+for _name, _method in {"equal": "eq", "not_equal": "ne"}.items():
+    setattr(Symbol, f"__{_method}__", _operator(_name, swapped=False))
+
+
+class Table:
+    """A flat table among the parameters, which may be indexed with a symbol."""
+
+    def __init__(self, values: np.ndarray):
+        self.values = values
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, Symbol):
+            return index.recorder.write("take", (self, index), self.values.dtype)
+        return self.values[index]
+
+
+class Recorder:
+    """The array namespace ``xp`` that writes down what is asked of it."""
+
+    pi, inf = math.pi, math.inf
+
+    def __init__(self) -> None:
+        self.instructions: list[Instruction] = []
+        self._known: dict[Any, Symbol] = {}
+
+    def symbol(self, dtype: Any) -> Symbol:
+        """A new input."""
+        return Symbol(self, np.dtype(dtype))
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        if not isinstance(getattr(np, name, None), np.ufunc):
+            raise NotRecordable(f"{name} is no elementwise function")
+        return lambda *operands: self.apply(name, *operands)
+
+    def apply(self, name: str, *operands: Any) -> Any:
+        """Writes down an elementwise function; on constants alone it is worked out at once."""
+        ufunc = getattr(np, name)
+        if not any(isinstance(operand, Symbol) for operand in operands):
+            return ufunc(*operands)
+        if ufunc.nout != 1 or len(operands) != ufunc.nin:
+            raise NotRecordable(f"{name} with {len(operands)} operands")
+        dtypes = ufunc.resolve_dtypes((*map(_kind, operands), None))
+        fixed = tuple(
+            operand if isinstance(operand, Symbol) else np.asarray(operand, dtype)
+            for operand, dtype in zip(operands, dtypes, strict=False)
+        )
+        return self.write(name, fixed, dtypes[-1])
+
+    def where(self, condition: Any, a: Any, b: Any) -> Any:
+        """``numpy.where``; of two equal constants it is that constant."""
+        if not isinstance(condition, Symbol):
+            raise NotRecordable("where on a constant")
+        if type(a) is type(b) and not isinstance(a, Symbol) and np.array_equal(a, b) and np.ndim(a) == 0:
+            return a
+        examples = [np.zeros((), operand.dtype) if isinstance(operand, Symbol) else operand for operand in (a, b)]
+        dtype = np.where(np.True_, *examples).dtype
+        fixed = (operand if isinstance(operand, Symbol) else np.asarray(operand, dtype) for operand in (a, b))
+        return self.write("where", (condition, *fixed), dtype)
+
+    def astype(self, x: Any, dtype: Any) -> Any:
+        """The same value in another dtype."""
+        return self.write("astype", (x,), np.dtype(dtype)) if isinstance(x, Symbol) else np.asarray(x, dtype)[()]
+
+    def clip(self, x: Any, low: Any, high: Any) -> Any:
+        """``numpy.clip``."""
+        return self.minimum(self.maximum(x, low), high)
+
+    def write(self, name: str, operands: tuple[Any, ...], dtype: Any) -> Symbol:
+        """Writes down an instruction, unless the same one stands there already."""
+        key = (name, np.dtype(dtype), *map(_identity, operands))
+        if key not in self._known:
+            self._known[key] = result = self.symbol(dtype)
+            self.instructions.append(Instruction(name, operands, result))
+        return self._known[key]
+
+
+def _kind(operand: Any) -> Any:
+    """How NumPy promotes an operand: Python's numbers are weak, all else has a dtype."""
+    if type(operand) in (int, float):
+        return type(operand)
+    return operand.dtype if isinstance(operand, Symbol) else np.asarray(operand).dtype
+
+
+def _identity(operand: Any) -> Any:
+    return (operand.dtype.str, operand.tobytes()) if isinstance(operand, np.ndarray) else id(operand)
+
+
+class Program(NamedTuple):
+    """A recorded rule.
+
+    Attributes:
+        inputs: The symbols that the rule was called with.
+        outputs: The symbols and constants that it returned.
+        instructions: What lies between, in order.
+    """
+
+    inputs: tuple[Symbol, ...]
+    outputs: tuple[Any, ...]
+    instructions: list[Instruction]
+
+    def bind(self, inputs: Sequence[np.ndarray], outputs: Sequence[np.ndarray], scratch: Scratch) -> Plan:
+        """The calls that compute ``outputs`` from ``inputs``, arrays of one length that do not overlap.
+
+        Constant outputs are filled in here, once.
+        """
+        places: dict[Symbol, np.ndarray] = dict(zip(self.inputs, inputs, strict=True))
+        plan: Plan = []
+        for output, array in zip(self.outputs, outputs, strict=True):
+            if not isinstance(output, Symbol):
+                array[...] = output
+            elif output not in places and output.dtype == array.dtype:
+                places[output] = array  # computed where it is wanted
+        last_use = self._last_uses()
+        scratch.begin(inputs[0].shape[0])
+        for at, instruction in enumerate(self.instructions):
+            _bind(instruction, places, scratch, dying=last_use.get(at, ()), plan=plan)
+        for output, array in zip(self.outputs, outputs, strict=True):
+            if isinstance(output, Symbol) and places[output] is not array:
+                plan.append((_astype, (places[output], array)))
+        return plan
+
+    def _last_uses(self) -> dict[int, list[Symbol]]:
+        """For each instruction the registers that nobody reads after it."""
+        last = {
+            operand: at
+            for at, instruction in enumerate(self.instructions)
+            for operand in instruction.operands
+            if isinstance(operand, Symbol)
+        }
+        kept = {output for output in self.outputs if isinstance(output, Symbol)} | set(self.inputs)
+        dying: dict[int, list[Symbol]] = {}
+        for symbol, at in last.items():
+            if symbol not in kept:
+                dying.setdefault(at, []).append(symbol)
+        return dying
+
+    def compile(self, namespace: SimpleNamespace) -> Callable[..., tuple[Any, ...]]:
+        """A Python function of one number an input that returns the outputs, on functions of this namespace."""
+        names = {symbol: f"x{i}" for i, symbol in enumerate(self.inputs)}
+        scope: dict[str, Any] = {}
+        lines = [f"def run({', '.join(names.values())}):"]
+        for i, instruction in enumerate(self.instructions):
+            names[instruction.result] = f"t{i}"
+            lines.append(f"    t{i} = {_expression(instruction, names, namespace, scope)}")
+        lines.append(f"    return {''.join(_literal(o, names, scope) + ', ' for o in self.outputs) or '()'}")
+        exec("\n".join(lines), scope)  # the text is made of the names and numbers above only
+        return scope["run"]
+
+
+class Scratch:
+    """Buffers for values on their way, used again as soon as nobody needs them."""
+
+    def __init__(self, size: int):
+        self._size, self._length = size, size
+        self._all: dict[np.dtype, list[np.ndarray]] = {}
+        self._free: dict[np.dtype, list[np.ndarray]] = {}
+
+    def begin(self, length: int) -> None:
+        """A new plan begins, on arrays of this length; it shares its buffers with the others."""
+        self._length = length
+        self._free = {dtype: list(buffers) for dtype, buffers in self._all.items()}
+
+    def take(self, dtype: np.dtype) -> np.ndarray:
+        """A buffer that is free."""
+        free = self._free.setdefault(dtype, [])
+        if not free:
+            self._all.setdefault(dtype, []).append(np.empty(self._size, dtype))
+            free.append(self._all[dtype][-1])
+        return free.pop()[: self._length]
+
+    def give(self, buffer: np.ndarray) -> None:
+        """The buffer is free again."""
+        whole = buffer if buffer.base is None else buffer.base
+        self._free[buffer.dtype].append(whole)
+
+
+def record(rule: Callable[..., Sequence[Any]], dtypes: Sequence[Any]) -> Program | None:
+    """Records ``rule(xp, *inputs)`` for inputs of these dtypes, or gives None where that is not possible."""
+    recorder = Recorder()
+    inputs = tuple(recorder.symbol(dtype) for dtype in dtypes)
+    try:
+        outputs = tuple(rule(recorder, *inputs))
+    except TypeError:  # NotRecordable, or Python's own refusal to index or to convert with a symbol
+        return None
+    if any(not isinstance(output, Symbol) and np.ndim(output) for output in outputs):
+        return None
+    return Program(inputs, outputs, _needed(recorder.instructions, outputs))
+
+
+def _needed(instructions: list[Instruction], outputs: Sequence[Any]) -> list[Instruction]:
+    """The instructions that an output depends on."""
+    wanted = {output for output in outputs if isinstance(output, Symbol)}
+    kept = []
+    for instruction in reversed(instructions):
+        if instruction.result in wanted:
+            wanted.update(operand for operand in instruction.operands if isinstance(operand, Symbol))
+            kept.append(instruction)
+    return kept[::-1]
+
+
+def _bind(
+    instruction: Instruction, places: dict[Symbol, np.ndarray], scratch: Scratch, dying: Sequence[Symbol], plan: Plan
+) -> None:
+    name, operands, result = instruction
+    arrays = tuple(places[operand] if isinstance(operand, Symbol) else operand for operand in operands)
+    special = _SPECIAL.get(name)
+    if special is None:  # a ufunc may write over its own operand
+        _release(dying, places, scratch)
+    if result not in places:
+        places[result] = scratch.take(result.dtype)
+    if special is not None:
+        _release(dying, places, scratch)
+    plan.append((special or getattr(np, name), (*arrays, places[result])))
+
+
+def _release(dying: Sequence[Symbol], places: dict[Symbol, np.ndarray], scratch: Scratch) -> None:
+    for symbol in dying:
+        scratch.give(places[symbol])
+
+
+def _where(condition: np.ndarray, a: np.ndarray, b: np.ndarray, out: np.ndarray) -> None:
+    np.copyto(out, b)
+    np.copyto(out, a, where=condition)
+
+
+def _astype(x: np.ndarray, out: np.ndarray) -> None:
+    np.copyto(out, x, casting="unsafe")
+
+
+def _take(table: Table, index: np.ndarray, out: np.ndarray) -> None:
+    table.values.take(index, out=out, mode="wrap")
+
+
+_SPECIAL: dict[str, Callable[..., None]] = {"where": _where, "astype": _astype, "take": _take}
+
+
+def _expression(
+    instruction: Instruction, names: dict[Symbol, str], namespace: SimpleNamespace, scope: dict[str, Any]
+) -> str:
+    name, operands, result = instruction
+    texts = [_literal(operand, names, scope) for operand in operands]
+    if name in _OPERATORS:
+        return f" {_OPERATORS[name]} ".join(texts)
+    if name == "where":
+        return f"{texts[1]} if {texts[0]} else {texts[2]}"
+    if name == "take":
+        return f"{texts[0]}[{texts[1]}]"
+    if name == "astype":
+        return f"{ {'f': 'float', 'b': 'bool'}.get(result.dtype.kind, 'int') }({texts[0]})"
+    if name == "negative":
+        return f"-{texts[0]}"
+    if name == "absolute":
+        return f"abs({texts[0]})"
+    if name in ("invert", "logical_not"):
+        return f"not {texts[0]}" if result.dtype.kind == "b" else f"~{texts[0]}"
+    scope[name] = getattr(namespace, name)
+    return f"{name}({', '.join(texts)})"
+
+
+def _literal(operand: Any, names: dict[Symbol, str], scope: dict[str, Any]) -> str:
+    """The text of an operand; what has none of its own gets a name."""
+    if isinstance(operand, Symbol):
+        return names[operand]
+    value = operand.values.tolist() if isinstance(operand, Table) else np.asarray(operand).item()
+    if isinstance(value, (bool, int)) or (isinstance(value, float) and math.isfinite(value)):
+        return f"({value!r})" if value < 0 or str(value)[0] == "-" else repr(value)
+    name = f"k{len(scope)}"
+    scope[name] = value
+    return name

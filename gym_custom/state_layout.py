@@ -1,0 +1,72 @@
+"""How the states of many rows lie in memory: all leaves of one dtype as the rows of one matrix."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from gym_custom.world import World
+
+Blocks = list[np.ndarray]
+"""The states of n rows: for each dtype a matrix of shape (width, n)."""
+
+
+class StateLayout:
+    """Where each leaf of a world's State stands in the blocks.
+
+    Args:
+        world: The world, whose ``initial_state`` tells shapes and dtypes.
+        params: Its plain parameters.
+    """
+
+    def __init__(self, world: World, params: Any):
+        state = world.initial_state(np, params, np.full(world.reset_draws, 0.5))
+        self.kind = type(state)
+        self._shapes = [np.shape(leaf) for leaf in state]
+        self.dtypes = [_settled(np.asarray(leaf).dtype, world.dtype) for leaf in state]
+        self._block_dtypes = list(dict.fromkeys(self.dtypes))
+        ends = dict.fromkeys(self._block_dtypes, 0)
+        self._places: list[tuple[int, slice]] = []
+        for shape, dtype in zip(self._shapes, self.dtypes, strict=True):
+            begin, ends[dtype] = ends[dtype], ends[dtype] + math.prod(shape)
+            self._places.append((self._block_dtypes.index(dtype), slice(begin, ends[dtype])))
+        self._widths = list(ends.values())
+        self.widest = max(map(math.prod, self._shapes), default=1)
+        self.flat = all(not shape for shape in self._shapes)
+
+    def allocate(self, n: int) -> Blocks:
+        """Blocks of zeros for n rows."""
+        return [np.zeros((width, n), dtype) for width, dtype in zip(self._widths, self._block_dtypes, strict=True)]
+
+    def state(self, blocks: Sequence[np.ndarray], rows: Any = slice(None)) -> Any:
+        """The State of these rows; with a slice its leaves are views of shape (..., n)."""
+        return self.kind(*(self._leaf(blocks, i, rows) for i in range(len(self._places))))
+
+    def _leaf(self, blocks: Sequence[np.ndarray], i: int, rows: Any) -> Any:
+        block, place = self._places[i]
+        part = blocks[block][place, rows]
+        return np.reshape(part, (*self._shapes[i], *part.shape[1:]))[()]
+
+    def write(self, state: Any, blocks: Sequence[np.ndarray], rows: slice = slice(None)) -> None:
+        """Writes a State into the blocks, cast to their dtypes; a leaf without batch axis is for all rows."""
+        for i, leaf in enumerate(state):
+            leaf = np.asarray(leaf)
+            if leaf.ndim == len(self._shapes[i]):
+                leaf = leaf[..., None]
+            np.copyto(self._leaf(blocks, i, rows), leaf, casting="unsafe")
+
+    def columns(self, state: Any, n: int) -> Blocks:
+        """A State of n rows as blocks turned over, of shape (n, width)."""
+        blocks = self.allocate(n)
+        self.write(state, blocks)
+        return [block.T for block in blocks]
+
+
+def _settled(dtype: np.dtype, floats: Any) -> np.dtype:
+    """The dtype of a leaf: floats as the world says (float64 in a world of integers), integers int64."""
+    if dtype.kind == "f":
+        return np.dtype(np.float64 if np.dtype(floats).kind in "iu" else floats)
+    return np.dtype(np.bool_ if dtype.kind == "b" else np.int64)
