@@ -44,7 +44,7 @@ Color = tuple[int, ...]
 _FINENESS = (
     4  # device pixels per picture pixel and axis; their mean is the anti-aliasing; SDL's is exact for powers of two
 )
-_TRAIL_POINTS = 1_000
+_TRAIL_POINTS = 250  # the older part is forgotten, so that drawing takes no longer and longer
 _FAR = 16_000  # device pixels; SDL's coordinates are 16 bits wide
 _windows: weakref.WeakSet[Canvas] = weakref.WeakSet()
 

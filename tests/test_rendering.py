@@ -22,7 +22,7 @@ from PIL import Image
 
 import gym_custom
 from gym_custom import rendering
-from gym_custom.gridworld.policies import shortest_path, value_iteration
+from gym_custom.gridworld.policies import ScriptedPolicy, value_iteration
 from gym_custom.rendering import Canvas, Palette, fade, mix
 
 assert gym_custom.World
@@ -402,10 +402,10 @@ def cart_pole(x: float, theta: float, **kwargs: Any) -> np.ndarray:
 def grid_walk(steps: int, **kwargs: Any) -> np.ndarray:
     env = gym.make("GridWorld-v0", render_mode="rgb_array", **kwargs).unwrapped
     observation, _ = env.reset(seed=0)
-    policy = shortest_path(env)
+    policy = ScriptedPolicy("shortest_path", env)
     frame = env.render()
     for _ in range(steps):
-        observation = env.step(policy(observation))[0]
+        observation = env.step(policy.predict(observation)[0])[0]
         frame = env.render()
     return frame
 

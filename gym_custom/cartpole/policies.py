@@ -37,7 +37,9 @@ class ScriptedPolicy:
             raise ValueError(f"policy must be one of {', '.join(map(repr, POLICIES))}, not {name!r}")
         self._policy = POLICIES[name]
 
-    def predict(self, observation: Any, state: Any = None, episode_start: Any = None, deterministic: bool = True) -> Any:
+    def predict(
+        self, observation: Any, state: Any = None, episode_start: Any = None, deterministic: bool = True
+    ) -> Any:
         """The action, or the actions of all rows, and None."""
         actions = self._policy(observation)
         return (int(actions) if actions.ndim == 0 else actions), None

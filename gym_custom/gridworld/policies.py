@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+
+from gym_custom.gridworld.model import transition_model
+
+POLICIES = {"shortest_path": 0.99}
+"""Names of the policies, and their discount: with 1 an agent that pays nothing for steps would be in no hurry."""
 
 
 def value_iteration(p: np.ndarray, r: np.ndarray, discount: float, tolerance: float = 1e-10) -> np.ndarray:
@@ -28,25 +32,36 @@ def value_iteration(p: np.ndarray, r: np.ndarray, discount: float, tolerance: fl
         q = better
 
 
-def shortest_path(env: Any) -> Callable[[Any], int]:
-    """A policy for a GridWorld environment: the best moves by its transition model, so it minds slips and pits too.
+class ScriptedPolicy:
+    """The best moves by the transition model, so slips and pits are minded, as a model with ``predict``.
 
-    It plans anew whenever the goal has moved. Ties go to the first of right, down, left, up.
+    It plans when it first meets a goal. Ties go to the first of right, down, left, up.
 
     Args:
-        env: A `GridWorldEnv`, wrapped or not.
-
-    Returns:
-        The policy: an observation of this environment in, an action out.
+        name: One of POLICIES.
+        env: A `GridWorldEnv` or a `GridWorldVectorEnv`, wrapped or not; the policy reads its state.
     """
-    world: Any = env.unwrapped
-    plans: dict[int, np.ndarray] = {}
 
-    def policy(observation: Any) -> int:
-        state = world.get_state().state
-        if state.goal not in plans:
-            p, r = world.transition_model()
-            plans[state.goal] = value_iteration(p, r, discount=0.99)
-        return int(plans[state.goal][state.cell].argmax())
+    def __init__(self, name: str, env: Any):
+        if name not in POLICIES:
+            raise ValueError(f"policy must be one of {', '.join(map(repr, POLICIES))}, not {name!r}")
+        self._env = env.unwrapped
+        self._discount = POLICIES[name]
+        self._moves: dict[int, np.ndarray] = {}
 
-    return policy
+    def predict(
+        self, observation: Any, state: Any = None, episode_start: Any = None, deterministic: bool = True
+    ) -> Any:
+        """The move, or the moves of all rows, and None; what is asked is the environment's present state."""
+        present = self._env.get_state().state
+        if not hasattr(self._env, "num_envs"):
+            return int(self._plan(present.goal)[present.cell]), None
+        pairs = zip(np.asarray(present.cell).tolist(), np.asarray(present.goal).tolist(), strict=True)
+        return np.array([self._plan(goal)[cell] for cell, goal in pairs]), None
+
+    def _plan(self, goal: int) -> np.ndarray:
+        """The best move of each cell, (cells,)."""
+        if goal not in self._moves:
+            p, r = transition_model(self._env._world, goal)
+            self._moves[goal] = value_iteration(p, r, self._discount).argmax(axis=1)
+        return self._moves[goal]

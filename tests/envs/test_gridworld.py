@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import gym_custom
 from gym_custom.gridworld import GridWorldEnv, GridWorldVectorEnv, layout, make_world
-from gym_custom.gridworld.policies import shortest_path, value_iteration
+from gym_custom.gridworld.policies import ScriptedPolicy, value_iteration
 
 assert gym_custom.World
 RIGHT, DOWN, LEFT, UP = range(4)
@@ -167,9 +167,9 @@ class TestMaps:
         env = GridWorldEnv(layout=name)
         assert tuple(env.observation_space.nvec) == shape
         observation, _ = env.reset()
-        policy, total, count = shortest_path(env), 0.0, 0
+        policy, total, count = ScriptedPolicy("shortest_path", env), 0.0, 0
         while True:
-            observation, reward, end, _, _ = env.step(policy(observation))
+            observation, reward, end, _, _ = env.step(policy.predict(observation)[0])
             total, count = total + reward, count + 1
             if end:
                 break
@@ -217,9 +217,7 @@ class TestRandomPlaces:
     TEXT = ["S..#.", ".#.#G", "....."]
 
     def places(self, **kwargs: Any) -> tuple[np.ndarray, np.ndarray]:
-        rows = GridWorldVectorEnv(num_envs=20_000, layout=self.TEXT, **kwargs)
-        rows.reset(seed=1)
-        return np.array(rows._state.cell), np.array(rows._state.goal)
+        return self.places_of(self.TEXT, count=20_000, **kwargs)
 
     def test_a_random_start_is_uniform_over_all_cells_but_the_goal(self):
         cells, goals = self.places(random_start=True)
@@ -245,10 +243,12 @@ class TestRandomPlaces:
         cells, _ = self.places_of(["..#.G.", "..#..."], random_start=True)
         assert set(cells) == {3, 5, 9, 10, 11}
 
-    def places_of(self, text: list[str], **kwargs: Any) -> tuple[np.ndarray, np.ndarray]:
-        rows = GridWorldVectorEnv(num_envs=500, layout=text, **kwargs)
-        rows.reset(seed=0)
-        return np.array(rows._state.cell), np.array(rows._state.goal)
+    def places_of(self, text: list[str], count: int = 500, **kwargs: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Cells of walkers and goals after a reset of many rows."""
+        rows = GridWorldVectorEnv(num_envs=count, layout=text, observation="goal", **kwargs)
+        observations, _ = rows.reset(seed=1)
+        per_cell = [len(text[0]), 1]
+        return observations["achieved_goal"] @ per_cell, observations["desired_goal"] @ per_cell
 
 
 def assert_uniform(found: np.ndarray, expected: list[int]) -> None:
@@ -329,9 +329,9 @@ class TestObservations:
         check_env(env, skip_render_check=True)
         observation, info = env.reset(seed=3)
         assert info == {"is_success": False}
-        policy = shortest_path(env)
+        policy = ScriptedPolicy("shortest_path", env)
         for _ in range(100):
-            observation, reward, end, _, info = env.step(policy(observation))
+            observation, reward, end, _, info = env.step(policy.predict(observation)[0])
             achieved, desired = observation["achieved_goal"], observation["desired_goal"]
             assert achieved.tolist() == observation["observation"].tolist()
             assert env.compute_reward(achieved, desired, info) == reward

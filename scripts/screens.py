@@ -1,0 +1,171 @@
+"""Where frames go: a GIF, a video or a window. All take frames of shape (H, W, 3), uint8."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+
+from gym_custom.rendering import Palette
+
+_GAP = 6  # pixels between the pictures of a wall
+_WIDEST = 1280  # pixels of a wall
+_COLORS = 96  # of each picture of a GIF
+
+
+class MissingExtra(Exception):
+    """A library for files of this kind is not installed."""
+
+
+class GifFile:
+    """Writes frames into an animated GIF with Pillow, when the block is left; also after Ctrl+C, not after errors."""
+
+    def __init__(self, path: Path, fps: float):
+        try:
+            from PIL import Image
+        except ImportError as error:
+            raise MissingExtra("GIF files need Pillow: pip install pillow") from error
+        self._image, self._path, self._fps = Image, path, fps
+        self._frames: list[Any] = []
+
+    def __enter__(self) -> GifFile:
+        return self
+
+    def show(self, frame: np.ndarray) -> bool:
+        """Takes one more frame; True as long as more are welcome."""
+        picture = self._image.fromarray(frame)
+        self._frames.append(picture.quantize(_COLORS, dither=self._image.Dither.NONE))
+        return True
+
+    def __exit__(self, kind: type[BaseException] | None, error: Any, trace: TracebackType | None) -> None:
+        if self._frames and kind in (None, KeyboardInterrupt):
+            draft = _draft(self._path)
+            first, *rest = self._frames
+            first.save(draft, save_all=True, append_images=rest, duration=_milliseconds(self._fps), loop=0)
+            os.replace(draft, self._path)
+
+
+class VideoFile:
+    """Writes frames into an MP4 (H.264) with imageio-ffmpeg; also after Ctrl+C, not after errors."""
+
+    def __init__(self, path: Path, fps: float):
+        try:
+            import imageio_ffmpeg
+        except ImportError as error:
+            raise MissingExtra("MP4 files need imageio-ffmpeg: pip install imageio-ffmpeg") from error
+        self._library, self._path, self._fps = imageio_ffmpeg, path, fps
+        self._writer: Any = None
+
+    def __enter__(self) -> VideoFile:
+        return self
+
+    def show(self, frame: np.ndarray) -> bool:
+        """Writes one more frame; True as long as more are welcome."""
+        height, width = (side - side % 2 for side in frame.shape[:2])  # the codec wants even sides
+        if self._writer is None:
+            self._writer = self._library.write_frames(
+                str(_draft(self._path)), (width, height), fps=self._fps, macro_block_size=2, quality=8
+            )
+            self._writer.send(None)
+        self._writer.send(np.ascontiguousarray(frame[:height, :width]))
+        return True
+
+    def __exit__(self, kind: type[BaseException] | None, error: Any, trace: TracebackType | None) -> None:
+        if self._writer is None:
+            return
+        self._writer.close()
+        if kind in (None, KeyboardInterrupt):
+            os.replace(_draft(self._path), self._path)
+        else:
+            _draft(self._path).unlink(missing_ok=True)
+
+
+class Window:
+    """Shows frames at their pace, until the window is closed or Escape is pressed."""
+
+    def __init__(self, title: str, fps: float):
+        import pygame
+
+        self._pygame, self._title, self._fps = pygame, title, fps
+        self._window: Any = None
+
+    def __enter__(self) -> Window:
+        self._pygame.display.init()
+        self._clock = self._pygame.time.Clock()
+        return self
+
+    def show(self, frame: np.ndarray) -> bool:
+        """Shows one more frame and waits until its time is over; False once the window was closed."""
+        pygame = self._pygame
+        if self._window is None:
+            self._window = pygame.Window(self._title, frame.shape[1::-1])
+        pygame.surfarray.blit_array(self._window.get_surface(), frame.transpose(1, 0, 2))
+        self._window.flip()
+        self._clock.tick(self._fps)
+        return not any(
+            event.type in (pygame.QUIT, pygame.WINDOWCLOSE)
+            or (event.type == pygame.KEYDOWN and event.key == pygame.K_ESCAPE)
+            for event in pygame.event.get()
+        )
+
+    def __exit__(self, kind: type[BaseException] | None, error: Any, trace: TracebackType | None) -> None:
+        if self._window is not None:
+            self._window.destroy()
+        self._pygame.display.quit()
+
+
+Screen = GifFile | VideoFile | Window
+FILES: dict[str, type[GifFile] | type[VideoFile]] = {".gif": GifFile, ".mp4": VideoFile}
+
+
+def open_screen(output: Path | None, title: str, fps: float) -> Screen:
+    """The screen for an output path, or a window where there is none.
+
+    Raises:
+        ValueError: The path has another suffix.
+        MissingExtra: The library for it is not installed.
+    """
+    if output is None:
+        return Window(title, fps)
+    if output.suffix.lower() not in FILES:
+        raise ValueError(f"the output must end in {' or '.join(FILES)}, not {output.name!r}")
+    output.parent.mkdir(parents=True, exist_ok=True)
+    return FILES[output.suffix.lower()](output, fps)
+
+
+def wall(frames: Sequence[np.ndarray]) -> np.ndarray:
+    """Frames of equal size side by side, about as wide as a screen is, shrunk where there are many."""
+    height, width, _ = frames[0].shape
+    columns = min(len(frames), max(1, round(math.sqrt(len(frames) * 1.5 * height / width))))
+    rows = math.ceil(len(frames) / columns)
+    out = np.full((rows * (height + _GAP) + _GAP, columns * (width + _GAP) + _GAP, 3), Palette.GRID, np.uint8)
+    for index, frame in enumerate(frames):
+        top, left = (
+            place * (side + _GAP) + _GAP for place, side in zip(divmod(index, columns), (height, width), strict=True)
+        )
+        out[top : top + height, left : left + width] = frame
+    return shrink(out, math.ceil(out.shape[1] / _WIDEST))
+
+
+def shrink(frame: np.ndarray, factor: int) -> np.ndarray:
+    """A frame whose pixels are the means of squares of factor x factor; what is left over at the edges is lost."""
+    if factor == 1:
+        return frame
+    height, width = (side // factor for side in frame.shape[:2])
+    squares = frame[: height * factor, : width * factor].reshape(height, factor, width, factor, 3)
+    return squares.mean(axis=(1, 3)).round().astype(np.uint8)
+
+
+def _draft(path: Path) -> Path:
+    """Where a file is written until it is complete."""
+    return path.with_name(f".{path.stem}.part{path.suffix}")
+
+
+def _milliseconds(fps: float) -> int:
+    """Duration of a GIF's frame: browsers slow down those below 20 ms."""
+    return max(20, round(1000 / fps))
