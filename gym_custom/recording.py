@@ -339,7 +339,21 @@ def _take(table: Table, index: np.ndarray, out: np.ndarray) -> None:
     table.values.take(index, out=out, mode="wrap")
 
 
-_SPECIAL: dict[str, Callable[..., None]] = {"where": _where, "astype": _astype, "take": _take}
+def _maximum(a: np.ndarray, b: np.ndarray, out: np.ndarray) -> None:
+    np.maximum(a, b, out=out)  # as a third positional argument NumPy 2.4 would warn
+
+
+def _minimum(a: np.ndarray, b: np.ndarray, out: np.ndarray) -> None:
+    np.minimum(a, b, out=out)
+
+
+_SPECIAL: dict[str, Callable[..., None]] = {
+    "where": _where,
+    "astype": _astype,
+    "take": _take,
+    "maximum": _maximum,
+    "minimum": _minimum,
+}
 
 
 def _expression(
