@@ -44,7 +44,7 @@ def _parts(space: spaces.Space, obs: Any) -> Iterable[Tensor]:
             yield _one_hot(table[:, column], int(start), int(size))
     elif isinstance(space, (spaces.Box, spaces.MultiBinary)):
         array = np.ascontiguousarray(np.asarray(obs).reshape(len(obs), -1), dtype=np.float32)
-        yield torch.from_numpy(array)
+        yield torch.from_numpy(array if array.flags.writeable else array.copy())
     else:
         raise ValueError(f"Ape-X cannot read {space}; legal are Box, Discrete, MultiDiscrete, MultiBinary, Dict, Tuple")
 
@@ -64,7 +64,8 @@ def input_range(space: spaces.Space) -> tuple[np.ndarray, np.ndarray]:
     if isinstance(space, spaces.Box):
         low, high = space.low.ravel().astype(float), space.high.ravel().astype(float)
         bounded = (abs(low) < BOUNDLESS) & (abs(high) < BOUNDLESS) & (low < high)
-        middle[bounded], half[bounded] = (low + high)[bounded] / 2, (high - low)[bounded] / 2
+        middle[bounded] = (low[bounded] + high[bounded]) / 2
+        half[bounded] = (high[bounded] - low[bounded]) / 2
     return middle, half
 
 
