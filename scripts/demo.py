@@ -8,7 +8,7 @@ an observation to an action or an object with ``predict``, such as a model of st
 from __future__ import annotations
 
 import argparse
-import importlib
+import importlib.util
 import json
 import sys
 from collections.abc import Iterator
@@ -53,7 +53,7 @@ def parser() -> argparse.ArgumentParser:
     )
     add = parse.add_argument
     add("--env", default="MyEnv-v0", metavar="ID", help="a Gymnasium id, or module:id (default: %(default)s)")
-    add("--env-kwargs", nargs="+", default=[], type=_pair, metavar="NAME=VALUE", help="arguments of the environment")
+    add("--env-kwargs", nargs="+", default=[], type=pair, metavar="NAME=VALUE", help="arguments of the environment")
     add("--policy", metavar="NAME", help="random, scripted, scripted:NAME, trained, or module:function "
         "(default: trained with --model, else scripted where the world has one, else random)")  # fmt: skip
     add("--model", type=Path, metavar="FILE", help="a saved Ape-X agent for the policy 'trained'")
@@ -90,14 +90,15 @@ def main(argv: list[str] | None = None) -> int:
 def make_env(arguments: argparse.Namespace) -> Any:
     """The environment, or with several rows the vector environment, that renders arrays."""
     kwargs = {**dict(arguments.env_kwargs), "render_mode": "rgb_array"}
-    if "rgb_array" not in _render_modes(arguments.env):
+    if "rgb_array" not in render_modes(arguments.env):
         raise WrongArguments(f"{arguments.env} renders no arrays, so there is nothing to show")
     if arguments.num_envs > 1:
         return gym.make_vec(arguments.env, num_envs=arguments.num_envs, **kwargs)
     return gym.make(arguments.env, **kwargs)
 
 
-def _render_modes(env_id: str) -> list[str]:
+def render_modes(env_id: str) -> list[str]:
+    """The render modes of an environment's class, before one is made."""
     entry_point = gym.spec(env_id).entry_point
     if isinstance(entry_point, str):
         module, _, name = entry_point.partition(":")
@@ -242,7 +243,8 @@ def rows_of_episodes(rows: Any, model: Any, count: int, seed: int) -> Iterator[t
     tqdm.write(f"{rows.num_envs} rows, {count} episodes each: mean return {returns.mean() / count:g}")
 
 
-def _pair(text: str) -> tuple[str, Any]:
+def pair(text: str) -> tuple[str, Any]:
+    """NAME=VALUE, the value read as JSON where it is some."""
     name, equals, value = text.partition("=")
     if not equals or not name.isidentifier():
         raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE")

@@ -14,7 +14,7 @@ import numpy as np
 from gym_custom.rendering import Palette
 
 _GAP = 6  # pixels between the pictures of a wall
-_WIDEST = 1280  # pixels of a wall
+_WIDEST = 1900  # pixels of a wall
 _COLORS = 96  # of each picture of a GIF
 
 
@@ -141,7 +141,7 @@ def open_screen(output: Path | None, title: str, fps: float) -> Screen:
 def wall(frames: Sequence[np.ndarray]) -> np.ndarray:
     """Frames of equal size side by side, about as wide as a screen is, shrunk where there are many."""
     height, width, _ = frames[0].shape
-    columns = min(len(frames), max(1, round(math.sqrt(len(frames) * 1.5 * height / width))))
+    columns = min(len(frames), max(1, round(math.sqrt(len(frames) * 16 / 9 * height / width))))
     rows = math.ceil(len(frames) / columns)
     out = np.full((rows * (height + _GAP) + _GAP, columns * (width + _GAP) + _GAP, 3), Palette.GRID, np.uint8)
     for index, frame in enumerate(frames):

@@ -1,0 +1,292 @@
+"""The scripts for people: demo.py and play.py, called in-process with tiny budgets."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pygame
+import pytest
+from PIL import Image
+
+SCRIPTS = str(Path(__file__).parents[1] / "scripts")
+sys.path.insert(0, SCRIPTS)
+
+import demo  # noqa: E402
+import play  # noqa: E402
+import screens  # noqa: E402
+
+SHORT = ["--env", "GridWorld-v0", "--env-kwargs", "size=3"]
+
+
+def reach_down(env: gym.Env) -> Any:
+    """A policy factory, as ``--policy module:function`` wants it: from the bottom right to the top left."""
+    return lambda observation: 2 if observation[1] else 3
+
+
+class Climber:
+    """A model with predict."""
+
+    def predict(self, observation, deterministic=True):
+        assert deterministic
+        return 3, None
+
+
+def climber(env: gym.Env) -> Climber:
+    return Climber()
+
+
+def nonsense(env: gym.Env) -> int:
+    return 7
+
+
+def frames_of(path: Path) -> int:
+    with Image.open(path) as film:
+        return film.n_frames
+
+
+def size_of(path: Path) -> tuple[int, int]:
+    with Image.open(path) as film:
+        return film.size
+
+
+class TestDemo:
+    def test_a_gif_of_one_episode(self, tmp_path, capsys):
+        path = tmp_path / "new" / "walk.gif"
+        assert demo.main([*SHORT, "--output", str(path)]) == 0
+        out = capsys.readouterr().out
+        assert "Episode 1 finished after 4 timesteps, return 1" in out
+        assert str(path) in out
+        assert list(path.parent.iterdir()) == [path]
+        assert frames_of(path) == 5  # the last picture's repetitions are one longer frame
+        with Image.open(path) as film:
+            first, last = (self.picture(film, index) for index in (0, 4))
+        env = gym.make("GridWorld-v0", size=3, render_mode="rgb_array")
+        env.reset(seed=0)
+        assert abs(first - env.render()).mean() < 1
+        assert abs(first - last).mean() > 1
+
+    def picture(self, film: Image.Image, index: int) -> np.ndarray:
+        film.seek(index)
+        return np.asarray(film.convert("RGB")).astype(int)
+
+    def test_a_video_has_the_frames_and_the_pace(self, tmp_path):
+        import imageio_ffmpeg
+
+        path = tmp_path / "walk.mp4"
+        assert demo.main([*SHORT, "--output", str(path)]) == 0
+        reader = imageio_ffmpeg.read_frames(str(path))
+        meta = next(reader)
+        assert meta["fps"] == gym.make("GridWorld-v0").metadata["render_fps"]
+        frames = sum(1 for _ in reader)
+        assert frames == 1 + 4 + round(demo.HOLD * meta["fps"])
+
+    def test_a_wall_of_rows(self, tmp_path, capsys):
+        path = tmp_path / "wall.gif"
+        assert demo.main([*SHORT, "--num-envs", "4", "--policy", "random", "--output", str(path)]) == 0
+        assert "4 rows, 1 episodes each" in capsys.readouterr().out
+        single = gym.make("GridWorld-v0", size=3, render_mode="rgb_array")
+        single.reset()
+        assert size_of(path)[0] > 2 * single.render().shape[1]
+
+    @pytest.mark.parametrize("rows", ["1", "2"])
+    @pytest.mark.parametrize(
+        "policy", ["scripted", "scripted:shortest_path", "tests_of_demo:reach_down", "tests_of_demo:climber"]
+    )
+    def test_policies(self, policy, rows, tmp_path, monkeypatch, capsys):
+        monkeypatch.setitem(sys.modules, "tests_of_demo", sys.modules[__name__])
+        if policy.endswith("climber") and rows == "2":
+            pytest.skip("this model takes one observation at a time")
+        arguments = [*SHORT, "--env-kwargs", "size=3", "start=[2,0]", "--policy", policy, "--num-envs", rows]
+        assert demo.main([*arguments, "--output", str(tmp_path / "a.gif")]) == 0
+        assert "return 1" in capsys.readouterr().out
+
+    def test_the_same_seed_shows_the_same(self, tmp_path):
+        films = [tmp_path / name for name in ("a.gif", "b.gif", "c.gif")]
+        for film, seed in zip(films, "001", strict=True):
+            demo.main([*SHORT, "--policy", "random", "--seed", seed, "--output", str(film)])
+        assert films[0].read_bytes() == films[1].read_bytes() != films[2].read_bytes()
+
+    def test_any_gymnasium_id_will_do(self, tmp_path):
+        path = tmp_path / "pole.gif"
+        assert demo.main(["--env", "CartPole-v1", "--policy", "random", "--output", str(path)]) == 0
+        assert size_of(path) == (600, 400)
+
+    def test_the_cart_pole_stands_to_the_end(self):
+        env = gym.make("NumpyCartPole-v1")
+        model = demo.scripted(env, "", "NumpyCartPole-v1")
+        for seed in range(20):
+            observation, _ = env.reset(seed=seed)
+            steps, terminated, truncated = 0, False, False
+            while not (terminated or truncated):
+                observation, _, terminated, truncated, _ = env.step(model.predict(observation)[0])
+                steps += 1
+            assert (steps, terminated) == (500, False)
+
+    def test_a_window_shows_frames_until_it_is_closed(self, monkeypatch, capsys):
+        shown = []
+
+        class Clock:
+            def tick(self, fps: float) -> None:
+                shown.append(fps)
+                if len(shown) == 3:
+                    pygame.event.post(pygame.event.Event(pygame.KEYDOWN, key=pygame.K_ESCAPE))
+
+        monkeypatch.setattr(pygame.time, "Clock", Clock)
+        assert demo.main(SHORT) == 0
+        assert shown == [8.0] * 3
+        assert "finished" not in capsys.readouterr().out
+
+    def test_ctrl_c_keeps_what_there_is(self, tmp_path, monkeypatch, capsys):
+        path, show = tmp_path / "a.gif", screens.GifFile.show
+
+        def interrupt(screen: Any, frame: np.ndarray) -> bool:
+            show(screen, frame)
+            if len(screen._frames) == 3:
+                raise KeyboardInterrupt
+            return True
+
+        monkeypatch.setattr(screens.GifFile, "show", interrupt)
+        assert demo.main([*SHORT, "--output", str(path)]) == 130
+        assert frames_of(path) == 3
+        assert "stopped" in capsys.readouterr().out
+
+    def test_a_failure_leaves_the_old_file(self, tmp_path, monkeypatch):
+        path = tmp_path / "a.gif"
+        path.write_bytes(b"old")
+        monkeypatch.setattr(screens.GifFile, "show", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            demo.main([*SHORT, "--output", str(path)])
+        assert path.read_bytes() == b"old"
+        assert list(tmp_path.iterdir()) == [path]
+
+    def test_help_has_examples(self, capsys):
+        with pytest.raises(SystemExit) as stop:
+            demo.main(["--help"])
+        assert stop.value.code == 0
+        assert "examples:" in capsys.readouterr().out
+
+    @pytest.mark.parametrize(
+        ("arguments", "sentence"),
+        [
+            (["--env", "Nowhere-v0"], "Nowhere"),
+            (["--env", "GridWorld-v0", "--env-kwargs", "layout=labyrinth"], "'labyrinth'"),
+            (["--env", "GridWorld-v0", "--env-kwargs", "layout"], "NAME=VALUE"),
+            (["--env", "GridWorld-v0", "--env-kwargs", "colour=3"], "colour"),
+            ([*SHORT, "--output", "walk.png"], ".gif or .mp4"),
+            ([*SHORT, "--policy", "clever"], "'clever'"),
+            ([*SHORT, "--policy", "scripted:clever"], "'clever'"),
+            ([*SHORT, "--policy", "trained"], "--model"),
+            ([*SHORT, "--policy", "random", "--model", "run.apex"], "--model"),
+            ([*SHORT, "--model", "no_such_file.apex"], "no_such_file.apex"),
+            ([*SHORT, "--policy", "no_such_module:f"], "no_such_module"),
+            ([*SHORT, "--policy", "math:no_such_function"], "no_such_function"),
+            ([*SHORT, "--policy", "tests_of_demo:nonsense"], "7"),
+            (["--env", "CartPole-v1", "--policy", "scripted"], "no scripted policy"),
+            ([*SHORT, "--episodes", "0"], "positive integer"),
+            ([*SHORT, "--num-envs", "many"], "'many'"),
+            (["--colour"], "--colour"),
+        ],
+        ids=str,
+    )
+    def test_wrong_arguments_get_one_sentence(self, arguments, sentence, capsys, monkeypatch):
+        monkeypatch.setitem(sys.modules, "tests_of_demo", sys.modules[__name__])
+        assert demo.main(arguments) == 2
+        captured = capsys.readouterr()
+        assert captured.out == ""
+        assert captured.err.startswith("demo.py: ")
+        assert captured.err.count("\n") == 1
+        assert sentence in captured.err
+
+
+def test_walls_keep_pictures_whole_and_in_order():
+    frames = [np.full((40, 60, 3), 10 * index, np.uint8) for index in range(5)]
+    found = screens.wall(frames)
+    levels = [int(level) for level in np.unique(found[..., 0]) if level < 60]
+    assert levels == [0, 10, 20, 30, 40]
+    tops = [int(np.argwhere(found[..., 0] == level)[0] @ [10_000, 1]) for level in levels]
+    assert tops == sorted(tops)
+    assert all((found[..., 0] == level).sum() == 40 * 60 for level in levels)
+
+
+def test_shrinking_takes_means():
+    frame = np.zeros((4, 5, 3), np.uint8)
+    frame[:2, 0] = 100
+    assert screens.shrink(frame, 2)[..., 0].tolist() == [[50, 0], [0, 0]]
+
+
+class Keys:
+    """Presses keys by the clock of the game."""
+
+    def __init__(self, script: dict[int, list[tuple[int, int]]]):
+        self.script, self.ticks = script, 0
+
+    def __call__(self) -> Keys:
+        return self
+
+    def tick(self, fps: float) -> None:
+        self.ticks += 1
+        for kind, key in self.script.get(self.ticks, []):
+            pygame.event.post(pygame.event.Event(kind, key=key))
+
+
+@pytest.fixture
+def press(monkeypatch):
+    def start(script: dict[int, list[tuple[int, int]]]) -> None:
+        monkeypatch.setattr(pygame.time, "Clock", Keys(script))
+
+    return start
+
+
+DOWN, UP = pygame.KEYDOWN, pygame.KEYUP
+LEAVE = [(DOWN, pygame.K_ESCAPE)]
+
+
+class TestPlay:
+    def test_the_arrow_keys_walk_and_nothing_moves_without(self, press, tmp_path, capsys):
+        press(
+            {
+                3: [(DOWN, pygame.K_LEFT)],
+                5: [(UP, pygame.K_LEFT)],
+                8: [(DOWN, pygame.K_w)],
+                10: [(UP, pygame.K_w)],
+                14: LEAVE,
+            }
+        )
+        path = tmp_path / "game.gif"
+        assert play.main([*SHORT, "--output", str(path)]) == 0
+        assert "Episode finished after 4 timesteps, return 1" in capsys.readouterr().out
+        assert frames_of(path) >= 5
+
+    def test_a_resting_cart_pole_outlasts_a_pushed_one(self, press, capsys):
+        press({60: LEAVE})
+        assert play.main(["--env", "NumpyCartPole-v1", "--seed", "3"]) == 0
+        resting = capsys.readouterr().out.count("Episode")
+        press({1: [(DOWN, pygame.K_RIGHT)], 60: LEAVE})
+        assert play.main(["--env", "NumpyCartPole-v1", "--seed", "3"]) == 0
+        assert capsys.readouterr().out.count("Episode") > resting
+
+    def test_number_keys_serve_other_ids(self, press, capsys):
+        press({1: [(DOWN, pygame.K_2)], 20: LEAVE})
+        assert play.main(["--env", "CartPole-v1", "--seed", "1"]) == 0
+        assert "Episode finished after" in capsys.readouterr().out
+
+    @pytest.mark.parametrize(
+        ("arguments", "sentence"),
+        [
+            (["--env", "Pendulum-v1"], "cannot steer"),
+            (["--env", "Nowhere-v0"], "Nowhere"),
+            ([*SHORT, "--output", "a.png"], ".gif or .mp4"),
+            (["--fps", "fast"], "fast"),
+        ],
+        ids=str,
+    )
+    def test_wrong_arguments_get_one_sentence(self, arguments, sentence, capsys):
+        assert play.main(arguments) == 2
+        captured = capsys.readouterr()
+        assert captured.err.startswith("play.py: ")
+        assert captured.err.count("\n") == 1
+        assert sentence in captured.err
