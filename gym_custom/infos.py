@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-_ALL = slice(None)
+ALL_ROWS = slice(None)
 
 
 class BatchInfos:
@@ -33,8 +33,11 @@ class BatchInfos:
             infos[key][rows] = value
 
     def mask(self, infos: dict[str, Any], rows: Any) -> None:
-        """Adds the masks: these rows have an info."""
-        for key in list(infos):
+        """Adds the masks: only these rows have an info."""
+        for key, values in list(infos.items()):
+            if rows is not ALL_ROWS and isinstance(values, np.ndarray):
+                infos[key] = _nothing(values.dtype, self._num_envs)
+                infos[key][rows] = values[rows]
             infos["_" + key] = np.zeros(self._num_envs, np.bool_)
             infos["_" + key][rows] = True
 

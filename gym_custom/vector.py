@@ -13,16 +13,15 @@ from gymnasium.vector.utils import batch_space
 
 from gym_custom.actions import BatchActions
 from gym_custom.batch_rules import batch_rules, look_at
-from gym_custom.infos import BatchInfos
+from gym_custom.infos import ALL_ROWS, BatchInfos
 from gym_custom.observations import ObservationPacker, row_of
 from gym_custom.resets import legal_rows, legal_seeds
 from gym_custom.row_streams import RowStreams
-from gym_custom.single import legal_render_mode, world_canvas, world_metadata, world_name
+from gym_custom.single import Snapshot, legal_render_mode, world_canvas, world_metadata, world_name
 from gym_custom.state_layout import StateLayout
 from gym_custom.world import World, make_world, plain_params
 
 _NO_ROWS = np.zeros(0, np.int64)
-_ALL_ROWS = slice(None)
 
 
 class BatchEnv(VectorEnv):
@@ -215,7 +214,7 @@ class BatchEnv(VectorEnv):
         self._earliest = int(self._began.min())
         return self._began <= self._now - self._limit
 
-    def _see(self, rows: Any = _ALL_ROWS) -> tuple[Any, dict[str, Any]]:
+    def _see(self, rows: Any = ALL_ROWS) -> tuple[Any, dict[str, Any]]:
         """The observations of all rows, and the infos of these."""
         observations, infos = None, {}  # type: ignore[var-annotated]
         for tile, parts, info in self._rules.look():
@@ -256,6 +255,14 @@ class BatchEnv(VectorEnv):
     def _need_start(self, wanted: str) -> None:
         if not self._started:
             raise ResetNeeded(f"call reset() before {wanted}")
+
+    def get_state(self) -> Snapshot:
+        """The present states of all rows, leaves of shape (..., num_envs), and their counters; a copy to look at."""
+        self._need_start("get_state()")
+        state = self._layout.state(self._rules.blocks)
+        copied = type(state)(*(np.array(leaf) for leaf in state))
+        finished = np.isin(np.arange(self.num_envs), self._finished_rows)
+        return Snapshot(copied, self._now - self._began, self._returns.copy(), finished)  # type: ignore[arg-type]
 
     def render(self) -> tuple[Any, ...] | None:
         """One picture a row, of its own memory, as the render mode wants it."""
