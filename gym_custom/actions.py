@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 
-_UNSIGNED = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
+_OR = np.bitwise_or.reduce
 
 
 def legal_action(space: spaces.Space, action: Any) -> Any:
@@ -40,6 +40,8 @@ class BatchActions:
     def __init__(self, space: spaces.Space, num_envs: int):
         self._space = space
         self._discrete = isinstance(space, spaces.Discrete)
+        if self._discrete:
+            self._first, self._last = int(space.start), int(space.start + space.n - 1)  # type: ignore[attr-defined]
         self._shape = (num_envs, *space.shape)  # type: ignore[misc]
         self._kinds = "iu" if self._discrete else "fiu"
 
@@ -61,11 +63,12 @@ class BatchActions:
         if not self._discrete:
             self._put_points(actions, out)
             return
-        index = actions - self._space.start if self._space.start else actions
-        # as unsigned integers, negative ones are huge: one comparison finds both
-        if np.maximum.reduce(index.view(_UNSIGNED[index.dtype.itemsize])) >= self._space.n:
-            self._refuse_rows((index >= 0) & (index < self._space.n), actions)
-        np.copyto(out, actions, casting="unsafe")
+        # the bits of all actions together exceed each of them, and are negative if one is: often one look is enough
+        if self._first != 0 or not 0 <= int(_OR(actions)) <= self._last:
+            legal = (actions >= self._first) & (actions <= self._last)
+            if not legal.all():
+                self._refuse_rows(legal, actions)
+        out[...] = actions
 
     def _put_points(self, actions: np.ndarray, out: np.ndarray) -> None:
         legal = (actions >= self._space.low) & (actions <= self._space.high)  # type: ignore[attr-defined]

@@ -12,7 +12,7 @@ from gym_custom.state_layout import Blocks, StateLayout
 from gym_custom.world import World, plain_params
 
 _NUMBERS_AT_ONCE = 16_384  # of the widest leaf in a tile of called rules
-_ROWS_AT_ONCE = 2_048  # in a tile of recorded rules: their buffers stay in the cache
+_ROWS_AT_ONCE = 4_096  # in a tile of recorded rules: their buffers stay in the cache
 
 
 class BatchRules(Protocol):

@@ -24,7 +24,7 @@ _INIT_B, _MULT_B = 0x8B51F9DD, 0x58F38DED
 _MIX_L, _MIX_R = 0xCA01F9DD, 0x4973F715
 _PCG_MULTIPLIER = 0x2360ED051FC65DA44385DF649FCCF645
 _LOW_HALF, _HALF = np.uint64(0xFFFFFFFF), np.uint64(32)
-_TILE = 2_048  # numbers worked out at once: their temporaries stay in the cache
+_TILE = 8_192  # numbers worked out at once: their temporaries stay in the cache
 
 
 class Words(NamedTuple):
@@ -222,8 +222,7 @@ def _look(state: Words, step: Words, factors: np.ndarray, out: np.ndarray) -> No
     high >>= np.uint64(58)  # how far to rotate
     bits = low >> high
     np.subtract(np.uint64(64), high, out=high)
-    high &= np.uint64(63)
-    low <<= high
+    low <<= high  # NumPy shifts by 64 to 0
     bits |= low
     bits >>= np.uint64(11)
     np.multiply(bits, 2.0**-53, out=out)

@@ -37,6 +37,7 @@ class RowStreams:
         self._store = [np.empty((num_envs, 2, self._half, block.shape[1]), block.dtype) for block in example]
         self._flat = [store.reshape(-1, store.shape[-1]) for store in self._store]
         self._begin = np.arange(num_envs) * (2 * self._half)
+        self._end = self._begin + 2 * self._half
         self._cursor = self._begin.copy()  # where in _flat a row's next item stands
         self._safe = 0  # items that any row may take before one can run dry
 
@@ -91,7 +92,7 @@ class RowStreams:
 
     def _top_up(self, count: int) -> None:
         """Makes sure that every row can take so many items."""
-        left = self._begin + 2 * self._half - self._cursor
+        left = self._end - self._cursor
         while left.min() < count:
             rows = np.flatnonzero(left <= self._half)
             for store in self._store:
