@@ -200,6 +200,8 @@ class ApeX:
             CheckpointError: a ValueError: the file is truncated, foreign or does not fit the env.
         """
         saved = checkpoint.load(path)
+        if ":" in str(saved.meta.get("env")):
+            raise CheckpointError(f"{path} names an env to be imported, which no checkpoint may")
         if env is None and not saved.meta.get("registered"):
             raise CheckpointError(f"{path} was trained on a factory: give it again, ApeX.load(path, env=...)")
         try:

@@ -158,7 +158,7 @@ class LocalCluster:
 
     def __init__(self, plans: list[ActorPlan], weights: Weights, max_restarts: int, watchdog_seconds: float) -> None:
         self._children = [_Child(plan) for plan in plans]
-        self._max_restarts, self._watchdog_seconds = max_restarts, watchdog_seconds
+        self._max_restarts, self.watchdog_seconds = max_restarts, watchdog_seconds
         self._mailbox = SharedMailbox(weights)
         self._warned = 0.0
         self.restarts = 0
@@ -203,7 +203,7 @@ class LocalCluster:
         """Warn if nothing has come for long: dead children are met, and restarted, by receive."""
         now = time.monotonic()
         newest = max(self._warned, *(child.last_block for child in self._children))
-        if now - newest > self._watchdog_seconds:
+        if now - newest > self.watchdog_seconds:
             self._warned = now
             waiting = ", ".join(child.condition(now) for child in self._children)
             warnings.warn(f"the learner waits for experience from {waiting}", RuntimeWarning, stacklevel=2)

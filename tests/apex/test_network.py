@@ -103,7 +103,8 @@ def test_arrays_travel_and_share_nothing(network):
 
 
 def test_inputs_with_bounds_are_brought_to_one_and_others_left_alone():
-    box = gym.spaces.Box(np.array([-4.8, -np.inf, 0.0, -3e38]), np.array([4.8, np.inf, 255.0, 3e38]))
+    low, high = np.float32([-4.8, -np.inf, 0.0, -3e38]), np.float32([4.8, np.inf, 255.0, 3e38])
+    box = gym.spaces.Box(low, high)
     space = gym.spaces.Dict(a=box, b=gym.spaces.Discrete(2))
     middle, half = input_range(space)
     np.testing.assert_allclose(middle, [0, 0, 127.5, 0, 0, 0], rtol=1e-6)
