@@ -126,9 +126,8 @@ class RuleReader(ast.NodeVisitor):
     def visit_AugAssign(self, node: ast.AugAssign) -> None:
         self._write(node.target)
         if isinstance(node.target, ast.Name) and self.tainted(node.target):
-            builds_list = isinstance(node.value, ast.List | ast.Tuple)
-            if not builds_list and node.target.id not in self._taint.counters:
-                name, operation = node.target.id, ast.unparse(node)
+            name, operation = node.target.id, ast.unparse(node)
+            if name not in self._taint.literals:
                 self.report(node, f"writes into {name} in place ({operation}); assign a new value: {name} = {name} ...")
         self.generic_visit(node)
 

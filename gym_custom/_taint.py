@@ -21,13 +21,13 @@ class Taint:
 
     Attributes:
         locals: every name that the function binds, nested functions' and comprehensions' included.
-        counters: names that are only ever assigned literal numbers: ``+=`` onto one makes a new array first.
+        literals: names that are only ever assigned literal numbers or lists: ``+=`` onto one changes no array.
     """
 
     def __init__(self, parameters: set[str]):
         self._names = set(parameters)
         self.locals: set[str] = set()
-        self.counters: set[str] = set()
+        self.literals: set[str] = set()
 
     def follow(self, tree: ast.FunctionDef) -> None:
         """Spread the taint through the function's assignments, loops and nested functions."""
@@ -35,7 +35,7 @@ class Taint:
         self.locals = {n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
         self.locals |= {n.arg for n in nodes if isinstance(n, ast.arg)}
         self.locals |= {n.name for n in nodes if isinstance(n, ast.FunctionDef)}
-        self.counters = _only_numbers(nodes)
+        self.literals = _begin_as_literals(nodes)
         before = -1
         while len(self._names) > before:  # taint may run around a loop
             before = len(self._names)
@@ -89,11 +89,16 @@ class Taint:
         return any(self.reaches(child) for child in ast.iter_child_nodes(node))
 
 
-def _only_numbers(nodes: list[ast.AST]) -> set[str]:
+def _begin_as_literals(nodes: list[ast.AST]) -> set[str]:
     assignments = [node for node in nodes if isinstance(node, ast.Assign)]
-    numbers = {_targets(node) for node in assignments if isinstance(node.value, ast.Constant)}
-    others = {_targets(node) for node in assignments if not isinstance(node.value, ast.Constant)}
-    return set().union(*numbers) - set().union(*others)
+    own = {_targets(node) for node in assignments if _is_literal(node)}
+    others = {_targets(node) for node in assignments if not _is_literal(node)}
+    return set().union(*own) - set().union(*others)
+
+
+def _is_literal(assignment: ast.Assign) -> bool:
+    names = all(isinstance(target, ast.Name) for target in assignment.targets)
+    return names and isinstance(assignment.value, ast.Constant | ast.List | ast.ListComp)
 
 
 def _targets(assignment: ast.Assign) -> frozenset[str]:

@@ -128,6 +128,28 @@ def test_every_world_of_the_package_passes(env_id):
     check_world(load_world(env_id)[0])
 
 
+SETTINGS = [
+    ("NumpyCartPole-v1", {"precision": "float32"}),
+    ("NumpyCartPole-v1", {"integrator": "semi-implicit", "cart_friction": 0.5, "gravity": 0.0}),
+    ("GridWorld-v0", {"layout": "cliff", "slip": 0.3}),
+    ("GridWorld-v0", {"layout": "four_rooms", "random_start": True, "random_goal": True, "observation": "goal"}),
+    ("GridWorld-v0", {"layout": "small", "observation": "index"}),
+    ("MyEnv-v0", {"continuous": True, "scenario": "corridor"}),
+    ("MyEnv-v0", {"observation": "state", "n_pedestrians": 9, "n_obstacles": 9}),
+    ("MyEnv-v0", {"observation": "camera", "n_pedestrians": 0, "n_obstacles": 0}),
+]
+
+
+@pytest.mark.parametrize(("env_id", "kwargs"), SETTINGS)
+def test_other_settings_pass_too(env_id, kwargs):
+    check_world(load_world(env_id, **kwargs)[0])
+
+
+def test_a_list_may_grow_and_a_sum_may_begin_at_zero(written):
+    grown = "    parts = [x]\n    parts += [streak]\n    total = 0.0\n    for part in parts:\n        total += part\n"
+    check_world(written(("    return State(x, 0.9 *", grown + "    return State(x, 0.9 *")).make_world())
+
+
 def test_the_sound_world_passes(written):
     check_world(written().make_world())
 
