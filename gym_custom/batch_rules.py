@@ -12,7 +12,7 @@ from gym_custom.state_layout import Blocks, StateLayout
 from gym_custom.world import World, plain_params
 
 _NUMBERS_AT_ONCE = 16_384  # of the widest leaf in a tile of called rules
-_ROWS_AT_ONCE = 4_096  # in a tile of recorded rules: their buffers stay in the cache
+_BYTES_AT_ONCE = 32_768  # of a leaf in a tile of recorded rules: their buffers stay in the cache
 
 
 class BatchRules(Protocol):
@@ -83,12 +83,13 @@ class RecordedRules:
         self._parts, self._seen = _outputs(look, len(look.outputs) - len(keys), num_envs)
         self._info = dict(zip(keys, self._seen[len(look.outputs) - len(keys) :], strict=True))
         self._sees_itself = len(self.blocks) == 1 and list(map(id, look.outputs)) == list(map(id, look.inputs))
-        scratch = Scratch(min(num_envs, _ROWS_AT_ONCE))
+        size = _BYTES_AT_ONCE // self.blocks[0].itemsize
+        scratch = Scratch(min(num_envs, size))
         self._step: Plan = []
         self._step_back: Plan = []  # the same from the other blocks to these
         self._look: Plan = []
         self._look_back: Plan = []
-        for rows in _tiles(num_envs, _ROWS_AT_ONCE):
+        for rows in _tiles(num_envs, size):
             here, there = layout.state(self.blocks, rows), layout.state(self._others, rows)
             given = (self.action[rows], *self.u[:, rows])
             earned = (self.reward[rows], self.terminated[rows])

@@ -10,7 +10,7 @@ import numpy as np
 from gym_custom.row_random import RowGenerators
 
 _BUDGET = 2**21  # bytes for all rows, which a processor's cache holds
-_FEWEST, _MOST = 8, 64  # items a row
+_FEWEST, _MOST = 16, 64  # items a row
 _ROWS_AT_ONCE = 4_096
 
 
@@ -38,6 +38,7 @@ class RowStreams:
         self._flat = [store.reshape(-1, store.shape[-1]) for store in self._store]
         self._begin = np.arange(num_envs) * (2 * self._half)
         self._end = self._begin + 2 * self._half
+        self._left = np.zeros(num_envs, np.int64)
         self._cursor = self._begin.copy()  # where in _flat a row's next item stands
         self._safe = 0  # items that any row may take before one can run dry
 
@@ -92,7 +93,7 @@ class RowStreams:
 
     def _top_up(self, count: int) -> None:
         """Makes sure that every row can take so many items."""
-        left = self._end - self._cursor
+        left = np.subtract(self._end, self._cursor, out=self._left)
         while left.min() < count:
             rows = np.flatnonzero(left <= self._half)
             for store in self._store:
