@@ -10,6 +10,7 @@ Everything may be wrapped in ``jit``, ``vmap`` and ``scan``. A key is used once 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import gymnasium as gym
@@ -97,6 +98,10 @@ class JaxEnv:
         self.num_reset_draws = world.reset_draws
         self.num_draws = self._step_draws + (self.num_reset_draws if autoreset else 0)
 
+    def uniforms(self, key: Array, shape: tuple[int, ...]) -> Array:
+        """Many random numbers at once, as ``functional.uniforms`` in the env's dtype."""
+        return uniforms(key, shape, self.dtype)
+
     def reset(self, key: Array, params: Any = None) -> tuple[EnvState, Array]:
         """Start an episode.
 
@@ -111,9 +116,11 @@ class JaxEnv:
 
     def reset_from(self, u: Array, params: Any = None) -> tuple[EnvState, Array]:
         """Start an episode from uniforms (num_reset_draws,) instead of a key."""
-        params = self._own(params)
-        state = self.from_state(self.world.initial_state(jnp, params, self._uniforms(u)))
+        state = self._begin(self._uniforms(u), self._own(params))
         return state, self.observe(state, params)
+
+    def _begin(self, u: Array, params: Any) -> EnvState:
+        return self.from_state(self.world.initial_state(jnp, params, u))
 
     def from_state(self, world_state: Any, steps: Array = 0) -> EnvState:
         """Wrap a State of the world, of any array type, as if ``steps`` steps had led to it."""
@@ -142,17 +149,23 @@ class JaxEnv:
         """Take one step from uniforms (num_draws,) instead of a key: the step's own, then the reset's."""
         params, u = self._own(params), self._uniforms(u)
         after, reward = self._advance(params, u[: self._step_draws], state, action)
-        terminated, truncated, obs = after.terminated, self._truncated(after), self.observe(after, params)
-        info = {**self.info(after, params), "final_observation": obs}
+        terminated, truncated, parts = after.terminated, self._truncated(after), self._parts(after, params)
+        info = {**self.info(after, params), "final_observation": self._pack(parts)}
         if self.autoreset:
-            fresh = self.reset_from(u[self._step_draws :], params)
-            done = terminated | truncated
-            after, obs = jax.tree.map(lambda new, old: jnp.where(done, new, old), fresh, (after, obs))
-        return after, obs, reward, terminated, truncated, info
+            fresh = self._begin(u[self._step_draws :], params)
+            done, fresh_parts = terminated | truncated, self._parts(fresh, params)
+            choose = partial(jax.tree.map, lambda new, old: jnp.where(done, new, old))
+            after, parts = choose(fresh, after)._replace(terminated=fresh.terminated), choose(fresh_parts, parts)
+        return after, self._pack(parts), reward, terminated, truncated, info
 
     def observe(self, state: EnvState, params: Any = None) -> Any:
         """The observation of a state, in the dtypes of ``observation_space`` (int32 for int64 without x64)."""
-        parts = self.world.observe(jnp, self._own(params), state.world)
+        return self._pack(self._parts(state, self._own(params)))
+
+    def _parts(self, state: EnvState, params: Any) -> tuple[Array, ...]:
+        return tuple(jnp.asarray(part) for part in self.world.observe(jnp, params, state.world))
+
+    def _pack(self, parts: tuple[Array, ...]) -> Any:
         return _pack(self.observation_space, iter(parts))
 
     def info(self, state: EnvState, params: Any = None) -> dict[str, Array]:
@@ -379,7 +392,7 @@ def _pack(space: spaces.Space, parts: Iterator[Array]) -> Any:
     dtype = jax.dtypes.canonicalize_dtype(space.dtype)
     missing, taken = int(np.prod(space.shape)), []
     while missing > 0:
-        taken.append(jnp.ravel(jnp.asarray(next(parts))).astype(dtype))
+        taken.append(jnp.ravel(next(parts)).astype(dtype))
         missing -= taken[-1].size
     return jnp.concatenate(taken).reshape(space.shape)
 

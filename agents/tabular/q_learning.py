@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from contextlib import nullcontext
+from functools import reduce
+from itertools import accumulate
+from typing import Any
 
 import gymnasium as gym
 import numpy as np
@@ -23,7 +27,7 @@ def epsilon_greedy(q_values: Array, epsilon: Array, u: Array, xp: Any = np) -> A
     ``(u - epsilon) / (1 - epsilon)`` given the contrary.
 
     Args:
-        q_values: (..., A), may hold -inf.
+        q_values: (..., A), may hold -inf; or a list of A numbers or arrays (...).
         epsilon: in [0, 1], (...) or a number.
         u: uniforms in [0, 1), (...).
         xp: numpy, or jax.numpy inside JAX.
@@ -31,13 +35,19 @@ def epsilon_greedy(q_values: Array, epsilon: Array, u: Array, xp: Any = np) -> A
     Returns:
         Action indices in 0 .. A - 1, integers of shape (...).
     """
-    explore = u < epsilon
+    columns, explore = _columns(q_values), u < epsilon
+    best = reduce(xp.maximum, columns)
     within = xp.where(explore, u, u - epsilon) / xp.where(explore, epsilon, 1 - epsilon)  # uniform again
-    best = q_values == q_values.max(-1, keepdims=True)
-    candidates = best | xp.expand_dims(explore, -1)  # (..., A)
-    rank = xp.floor(within * candidates.sum(-1))
-    action = (xp.cumsum(candidates, -1) <= xp.expand_dims(rank, -1)).sum(-1)  # the candidate with this rank
-    return xp.minimum(action, q_values.shape[-1] - 1)  # within may round up to 1
+    counts = list(accumulate(((column == best) | explore) * 1 for column in columns))  # candidates so far
+    rank = xp.minimum(within * counts[-1], counts[-1] - 0.5)  # where a division rounds up to 1
+    return sum((count <= rank) * 1 for count in counts[:-1])
+
+
+def _columns(q_values: Array) -> list[Array]:
+    """One array an action: sums over these are plain element-wise steps, which XLA fuses and NumPy does as fast."""
+    if isinstance(q_values, list):
+        return q_values
+    return [q_values[..., action] for action in range(q_values.shape[-1])]
 
 
 def q_update(
@@ -60,7 +70,7 @@ def q_update(
     Returns:
         The updated value, (...).
     """
-    bootstrap = xp.where(terminated, 0.0, next_q.max(-1))
+    bootstrap = xp.where(terminated, 0.0, reduce(xp.maximum, _columns(next_q)))
     return q + learning_rate * (reward + discount * bootstrap - q)
 
 
@@ -85,13 +95,18 @@ def table_shape(observation_space: spaces.Space, action_space: spaces.Space) -> 
 
 
 def state_index(observation_space: spaces.Space, obs: Array) -> Array:
-    """Number of an observation's state, row-major: Discrete (...) or MultiDiscrete (..., k) to (...)."""
+    """Number of an observation's state, row-major: Discrete (...) or MultiDiscrete (..., *shape) to (...)."""
     if isinstance(observation_space, spaces.Discrete):
         return obs - int(observation_space.start) if observation_space.start else obs
     assert isinstance(observation_space, spaces.MultiDiscrete)
-    axes = tuple(range(-observation_space.nvec.ndim, 0))
-    strides = np.cumprod([1, *observation_space.nvec.ravel()[:0:-1]])[::-1].reshape(observation_space.nvec.shape)
-    return ((obs - observation_space.start) * strides).sum(axes)
+    sizes, starts = observation_space.nvec.ravel().tolist(), observation_space.start.ravel().tolist()
+    columns = _columns(
+        obs if observation_space.nvec.ndim == 1 else obs.reshape(*obs.shape[: -observation_space.nvec.ndim], -1)
+    )
+    index = 0
+    for column, size, start in zip(columns, sizes, starts, strict=True):
+        index = index * size + (column - start if start else column)
+    return index
 
 
 def check_settings(learning_rate: Any, discount: float, epsilon: Any, num_agents: int) -> None:
@@ -114,64 +129,6 @@ def check_settings(learning_rate: Any, discount: float, epsilon: Any, num_agents
             raise ValueError(f"{name} must be a number or one per agent ({num_agents},), got shape {numbers.shape}")
 
 
-class _Step(NamedTuple):
-    """One step of all rows."""
-
-    next_obs: np.ndarray  # true next observation, also at an episode's end
-    reward: np.ndarray  # (N,)
-    terminated: np.ndarray  # (N,), bool
-    truncated: np.ndarray  # (N,), bool
-    valid: np.ndarray  # (N,), False where the step was only an automatic reset
-    obs: np.ndarray  # what the next actions are chosen on
-
-
-class _SingleRows:
-    """One ``gym.Env`` as one row, which restarts within the step that ended it."""
-
-    def __init__(self, env: gym.Env) -> None:
-        self._env = env
-        self.num_envs = 1
-        self.observation_space, self.action_space = env.observation_space, env.action_space
-
-    def reset(self, seed: int | None) -> np.ndarray:
-        return np.asarray(self._env.reset(seed=seed)[0])[None]
-
-    def step(self, actions: np.ndarray) -> _Step:
-        obs, reward, terminated, truncated, _ = self._env.step(int(actions[0]))
-        next_obs = after = np.array(obs)[None]
-        if terminated or truncated:
-            after = self.reset(None)
-        flags = np.array([[terminated], [truncated], [True]])
-        return _Step(next_obs, np.array([float(reward)]), flags[0], flags[1], flags[2], after)
-
-
-class _VectorRows:
-    """A vector env in any of Gymnasium's autoreset modes."""
-
-    def __init__(self, env: VectorEnv) -> None:
-        self._env = env
-        self.num_envs = env.num_envs
-        self.observation_space, self.action_space = env.single_observation_space, env.single_action_space
-        self._mode = AutoresetMode(env.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP))
-
-    def reset(self, seed: int | None) -> np.ndarray:
-        self._ended = np.zeros(self.num_envs, bool)
-        return np.array(self._env.reset(seed=seed)[0])
-
-    def step(self, actions: np.ndarray) -> _Step:
-        obs, reward, terminated, truncated, info = self._env.step(actions)
-        next_obs = after = np.array(obs)
-        valid = ~self._ended if self._mode is AutoresetMode.NEXT_STEP else np.ones(self.num_envs, bool)
-        self._ended = terminated | truncated
-        if self._ended.any():
-            if self._mode is AutoresetMode.SAME_STEP:
-                next_obs = after.copy()
-                next_obs[self._ended] = np.stack(list(info["final_obs"][self._ended]))
-            elif self._mode is AutoresetMode.DISABLED:
-                after = np.array(self._env.reset(options={"reset_mask": self._ended.copy()})[0])
-        return _Step(next_obs, reward, terminated, truncated, valid, after)
-
-
 class QLearning:
     """Tabular Q-learning with an epsilon-greedy behaviour policy.
 
@@ -187,7 +144,7 @@ class QLearning:
         seed: of the policy's generator and of the env's first reset.
 
     Attributes:
-        q_values: (\\*sizes, A) for a single env, (N, \\*sizes, A) for a vector env, float64, zero at the start.
+        q_values: (*sizes, A) for a single env, (N, *sizes, A) for a vector env, float64, zero at the start.
         num_timesteps: env steps taken so far, all rows together.
         episode_returns: undiscounted return of every finished episode, in the order of their ends.
         episode_lengths: steps of every finished episode.
@@ -206,14 +163,15 @@ class QLearning:
         seed: int | None = None,
     ) -> None:
         self.env = gym.make(env) if isinstance(env, str) else env
-        self._rows = _VectorRows(self.env) if isinstance(self.env, VectorEnv) else _SingleRows(self.env)
-        self._agents = self._rows.num_envs
+        vector = isinstance(self.env, VectorEnv)
+        self._spaces = _spaces(self.env)
+        self._agents = self.env.num_envs if isinstance(self.env, VectorEnv) else 1
         check_settings(learning_rate, discount, epsilon, self._agents)
         self.learning_rate, self.discount, self.epsilon = learning_rate, discount, epsilon
-        shape = table_shape(self._rows.observation_space, self._rows.action_space)
+        shape = table_shape(*self._spaces)
         self._table = np.zeros((self._agents, int(np.prod(shape[:-1])), shape[-1]))
         self._visits = np.zeros(self._table.shape, np.int64) if isinstance(learning_rate, str) else None
-        self.q_values = self._table.reshape(shape if isinstance(self._rows, _SingleRows) else (self._agents, *shape))
+        self.q_values = self._table.reshape((self._agents, *shape) if vector else shape)
         self.num_timesteps = 0
         self.episode_returns: list[float] = []
         self.episode_lengths: list[int] = []
@@ -232,43 +190,87 @@ class QLearning:
             raise ValueError(
                 f"give one of total_timesteps and num_episodes, positive; got {total_timesteps} and {num_episodes}"
             )
-        count = (lambda: self.num_timesteps) if num_episodes is None else (lambda: len(self.episode_returns))
-        start, obs = count(), self._rows.reset(self._seed)
-        self._seed = None  # later resets go on with the env's own generator
-        returns, lengths = np.zeros(self._agents), np.zeros(self._agents, np.int64)
+        steps = self._steps_of_rows if isinstance(self.env, VectorEnv) else self._steps_of_one
+        seed, self._seed = self._seed, None  # later calls go on with the env's own generator
+        start = self._count(num_episodes)
         with _progress(goal, progress_bar) as bar:
-            while (done := count() - start) < goal:
-                obs = self._step(obs, returns, lengths)
-                bar.update(count() - start - done)
+            done = 0
+            for _ in steps(self.env, seed):
+                now = self._count(num_episodes) - start
+                if now > done:
+                    bar.update(now - done)
+                    done = now
+                if done >= goal:
+                    break
         return self
 
-    def _step(self, obs: np.ndarray, returns: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-        """Act, learn and book one step of all rows; returns the observations to act on next."""
-        space, rows = self._rows.observation_space, np.arange(self._agents)
-        state = state_index(space, obs)
-        action = epsilon_greedy(self._table[rows, state], self.epsilon, self._rng.random(self._agents))
-        step = self._rows.step(action + int(self._rows.action_space.start))
-        self._update(rows, state, action, step, state_index(space, step.next_obs))
-        self.num_timesteps += int(step.valid.sum())
-        returns += np.where(step.valid, step.reward, 0.0)
-        lengths += step.valid
-        ended = (step.terminated | step.truncated) & step.valid
-        if ended.any():
+    def _count(self, num_episodes: int | None) -> int:
+        return self.num_timesteps if num_episodes is None else len(self.episode_returns)
+
+    def _steps_of_one(self, env: gym.Env, seed: int | None) -> Iterator[None]:
+        """Play and learn for ever in a single env, on Python numbers: a small array costs more than the arithmetic."""
+        observation_space, action_space = self._spaces
+        table, start = self._table[0], int(action_space.start)
+        rate, epsilon = (x if isinstance(x, str) else float(np.ravel(x)[0]) for x in (self.learning_rate, self.epsilon))
+        while True:
+            state, total, length, ended = _index_of_one(observation_space, env.reset(seed=seed)[0]), 0.0, 0, False
+            seed = None
+            while not ended:
+                values = table[state].tolist()
+                action = epsilon_greedy(values, epsilon, self._rng.random(), _Numbers)
+                obs, reward, terminated, truncated, _ = env.step(action + start)
+                reward, next_state = float(reward), _index_of_one(observation_space, obs)
+                if self._visits is not None:
+                    self._visits[0, state, action] += 1
+                    rate = visit_rate(int(self._visits[0, state, action]))
+                next_q = table[next_state].tolist()
+                table[state, action] = q_update(
+                    values[action], reward, terminated, next_q, rate, self.discount, _Numbers
+                )
+                state, total, length, ended = next_state, total + reward, length + 1, terminated or truncated
+                self.num_timesteps += 1
+                if ended:
+                    self.episode_returns.append(total)
+                    self.episode_lengths.append(length)
+                yield
+
+    def _steps_of_rows(self, env: VectorEnv, seed: int | None) -> Iterator[None]:
+        """Play and learn for ever in a vector env, in any of Gymnasium's autoreset modes."""
+        mode = AutoresetMode(env.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP))
+        observation_space, action_space = self._spaces
+        rows, returns, lengths = np.arange(self._agents), np.zeros(self._agents), np.zeros(self._agents, np.int64)
+        obs, ended = np.array(env.reset(seed=seed)[0]), np.zeros(self._agents, bool)
+        while True:
+            state = state_index(observation_space, obs)
+            action = epsilon_greedy(self._table[rows, state], self.epsilon, self._rng.random(self._agents))
+            obs, reward, terminated, truncated, info = env.step(action + int(action_space.start))
+            next_obs = obs = np.array(obs)
+            valid = ~ended if mode is AutoresetMode.NEXT_STEP else np.ones(self._agents, bool)
+            ended = terminated | truncated
+            if ended.any() and mode is AutoresetMode.SAME_STEP:
+                next_obs = obs.copy()
+                next_obs[ended] = np.stack(list(info["final_obs"][ended]))
+            elif ended.any() and mode is AutoresetMode.DISABLED:
+                obs = np.array(env.reset(options={"reset_mask": ended.copy()})[0])
+            next_state = state_index(observation_space, next_obs)
+            self._update_rows((rows, state, action), valid, reward, terminated, self._table[rows, next_state])
+            self.num_timesteps += int(valid.sum())
+            returns, lengths = returns + np.where(valid, reward, 0.0), lengths + valid
             self.episode_returns += returns[ended].tolist()
             self.episode_lengths += lengths[ended].tolist()
             returns[ended], lengths[ended] = 0.0, 0
-        return step.obs
+            yield
 
-    def _update(self, rows: np.ndarray, state: np.ndarray, action: np.ndarray, step: _Step, next_state: Any) -> None:
-        at = rows, state, action
-        if self._visits is None:
-            rate = self.learning_rate
-        else:
-            self._visits[at] += step.valid
-            rate = visit_rate(np.maximum(self._visits[at], 1))
-        q = self._table[at]
-        new = q_update(q, step.reward, step.terminated, self._table[rows, next_state], rate, self.discount)
-        self._table[at] = np.where(step.valid, new, q)
+    def _update_rows(
+        self, pair: tuple[np.ndarray, ...], valid: np.ndarray, reward: Array, terminated: Array, next_q: Array
+    ) -> None:
+        """Update one pair a row, where the step was a real one."""
+        rate, q = self.learning_rate, self._table[pair]
+        if self._visits is not None:
+            self._visits[pair] += valid
+            rate = visit_rate(np.maximum(self._visits[pair], 1))
+        new = q_update(q, reward, terminated, next_q, rate, self.discount)
+        self._table[pair] = np.where(valid, new, q)
 
     def predict(
         self, observation: Any, state: Any = None, episode_start: Any = None, deterministic: bool = True
@@ -284,24 +286,39 @@ class QLearning:
         Returns:
             The action or actions, and ``state``.
         """
-        index = np.asarray(state_index(self._rows.observation_space, np.asarray(observation)))
+        index = np.asarray(state_index(self._spaces[0], np.asarray(observation)))
         agent = 0 if self._agents == 1 else np.arange(self._agents)
         values = self._table[agent, index]
         if deterministic:
             action = values.argmax(-1)
         else:
             action = epsilon_greedy(values, self.epsilon, self._rng.random(index.shape))
-        return action + int(self._rows.action_space.start), state
+        return action + int(self._spaces[1].start), state
+
+
+def _spaces(env: gym.Env | VectorEnv) -> tuple[Any, Any]:
+    """The spaces of one environment."""
+    if isinstance(env, VectorEnv):
+        return env.single_observation_space, env.single_action_space
+    return env.observation_space, env.action_space
+
+
+def _index_of_one(space: spaces.Space, obs: Any) -> int:
+    return int(state_index(space, np.ravel(obs).tolist() if isinstance(space, spaces.MultiDiscrete) else obs))
+
+
+class _Numbers:
+    """The few functions of the array namespace that the equations use, on Python numbers."""
+
+    maximum, minimum = max, min
+
+    @staticmethod
+    def where(condition: Any, yes: Any, no: Any) -> Any:
+        return yes if condition else no
 
 
 class _NoBar:
     """Stands in for tqdm where no bar is wanted."""
-
-    def __enter__(self) -> _NoBar:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        pass
 
     def update(self, _: int) -> None:
         pass
@@ -309,7 +326,7 @@ class _NoBar:
 
 def _progress(total: int, wanted: bool) -> Any:
     if not wanted:
-        return _NoBar()
+        return nullcontext(_NoBar())
     from tqdm import tqdm
 
     return tqdm(total=total)
