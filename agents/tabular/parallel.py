@@ -361,9 +361,7 @@ def _put(table: Array, index: Array, values: Array) -> Array:
     return table.at[index].set(values, mode="promise_in_bounds", unique_indices=True)
 
 
-def _result(
-    setup: _Setup, records: _Record | None, carry: _Carry, curve: tuple[Array, Array], tables: Array
-) -> QResult:
+def _result(setup: _Setup, records: _Record | None, carry: _Carry, curve: tuple[Array, ...], tables: Array) -> QResult:
     returns, episodes = curve
     shape = len(carry.state), *setup.sizes
     steps = jnp.minimum(jnp.arange(1, NUM_POINTS + 1) * _stretch(setup.num_steps), setup.num_steps)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from functools import reduce
 from itertools import accumulate
@@ -99,10 +99,17 @@ def state_index(observation_space: spaces.Space, obs: Array) -> Array:
     if isinstance(observation_space, spaces.Discrete):
         return obs - int(observation_space.start) if observation_space.start else obs
     assert isinstance(observation_space, spaces.MultiDiscrete)
-    sizes, starts = observation_space.nvec.ravel().tolist(), observation_space.start.ravel().tolist()
-    columns = _columns(
-        obs if observation_space.nvec.ndim == 1 else obs.reshape(*obs.shape[: -observation_space.nvec.ndim], -1)
-    )
+    if observation_space.nvec.ndim > 1:
+        obs = obs.reshape(*obs.shape[: -observation_space.nvec.ndim], -1)
+    return _row_major(_columns(obs), *_radices(observation_space))
+
+
+def _radices(space: spaces.MultiDiscrete) -> tuple[list[int], list[int]]:
+    """Sizes and starts of the numbers in an observation."""
+    return space.nvec.ravel().tolist(), space.start.ravel().tolist()
+
+
+def _row_major(columns: list[Array], sizes: list[int], starts: list[int]) -> Array:
     index = 0
     for column, size, start in zip(columns, sizes, starts, strict=True):
         index = index * size + (column - start if start else column)
@@ -190,12 +197,13 @@ class QLearning:
             raise ValueError(
                 f"give one of total_timesteps and num_episodes, positive; got {total_timesteps} and {num_episodes}"
             )
-        steps = self._steps_of_rows if isinstance(self.env, VectorEnv) else self._steps_of_one
         seed, self._seed = self._seed, None  # later calls go on with the env's own generator
+        env = self.env
+        steps = self._steps_of_rows(env, seed) if isinstance(env, VectorEnv) else self._steps_of_one(env, seed)
         start = self._count(num_episodes)
         with _progress(goal, progress_bar) as bar:
             done = 0
-            for _ in steps(self.env, seed):
+            for _ in steps:
                 now = self._count(num_episodes) - start
                 if now > done:
                     bar.update(now - done)
@@ -210,16 +218,16 @@ class QLearning:
     def _steps_of_one(self, env: gym.Env, seed: int | None) -> Iterator[None]:
         """Play and learn for ever in a single env, on Python numbers: a small array costs more than the arithmetic."""
         observation_space, action_space = self._spaces
-        table, start = self._table[0], int(action_space.start)
+        table, start, index = self._table[0], int(action_space.start), _indexer(observation_space)
         rate, epsilon = (x if isinstance(x, str) else float(np.ravel(x)[0]) for x in (self.learning_rate, self.epsilon))
         while True:
-            state, total, length, ended = _index_of_one(observation_space, env.reset(seed=seed)[0]), 0.0, 0, False
+            state, total, length, ended = index(env.reset(seed=seed)[0]), 0.0, 0, False
             seed = None
             while not ended:
                 values = table[state].tolist()
                 action = epsilon_greedy(values, epsilon, self._rng.random(), _Numbers)
                 obs, reward, terminated, truncated, _ = env.step(action + start)
-                reward, next_state = float(reward), _index_of_one(observation_space, obs)
+                reward, next_state = float(reward), index(obs)
                 if self._visits is not None:
                     self._visits[0, state, action] += 1
                     rate = visit_rate(int(self._visits[0, state, action]))
@@ -303,8 +311,12 @@ def _spaces(env: gym.Env | VectorEnv) -> tuple[Any, Any]:
     return env.observation_space, env.action_space
 
 
-def _index_of_one(space: spaces.Space, obs: Any) -> int:
-    return int(state_index(space, np.ravel(obs).tolist() if isinstance(space, spaces.MultiDiscrete) else obs))
+def _indexer(space: spaces.Space) -> Callable[[Any], int]:
+    """``state_index`` for single observations of a space, on Python numbers."""
+    if not isinstance(space, spaces.MultiDiscrete):
+        return lambda obs: int(state_index(space, obs))
+    radices = _radices(space)
+    return lambda obs: _row_major(np.ravel(obs).tolist(), *radices)
 
 
 class _Numbers:
