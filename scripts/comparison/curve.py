@@ -26,7 +26,7 @@ class Curve(NamedTuple):
     @property
     def mean_returns(self) -> np.ndarray:
         """Mean over the episodes of each evaluation, (E,)."""
-        return self.returns.mean(axis=1)
+        return self.returns.mean(axis=1) if len(self.returns) else np.zeros(0)
 
 
 class CurveWriter:

@@ -63,13 +63,14 @@ def learning_curves(groups: dict[str, list[Run]], axis: str) -> str:
             if curves:
                 _draw_algorithm(axes, algo, [(getattr(c, axis), c.mean_returns) for c in curves])
         threshold = threshold_of(next(iter(groups.values()))[0].cell.env_id)
-        if threshold is not None:
-            axes.axhline(threshold, color="#80868b", linewidth=1, linestyle=(0, (4, 3)), zorder=1)
         axes.set_xlabel("environment steps" if axis == "timesteps" else "training seconds")
         axes.set_ylabel("greedy return")
         axes.xaxis.set_major_formatter(EngFormatter(sep="", places=None))
         axes.set_xlim(left=0)
-        axes.legend(frameon=False, loc="best", handlelength=1.4)
+        if axes.lines:
+            axes.legend(frameon=False, loc="best", handlelength=1.4)
+        if threshold is not None:
+            axes.axhline(threshold, color="#80868b", linewidth=1, linestyle=(0, (4, 3)), zorder=1)
 
     return svg(draw)
 

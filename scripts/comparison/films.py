@@ -23,10 +23,16 @@ SECONDS = 6.0
 
 
 def film(run: Run) -> bytes:
-    """A GIF of the run's best checkpoint playing the first test episode greedily."""
+    """A GIF of the run's best checkpoint playing the first test episode greedily.
+
+    Raises:
+        FileNotFoundError: where the checkpoint is not kept.
+    """
     for package in run.cell.gym_packages:
         importlib.import_module(package)
     module = ALGORITHMS[run.cell.algo].load()
+    if not (run.folder / module.BEST).exists():
+        raise FileNotFoundError(f"{run.cell.name}/{module.BEST} is not here")
     return gif(frames(module.load_policy(run.cell, run.folder, module.BEST), run.cell.env_id))
 
 

@@ -94,7 +94,7 @@ def _films(groups: dict[str, list[Run]], folder: Path, name: str) -> list[dict[s
         try:
             path = films.write_film(run, folder / "films" / f"{name}-{algo}-{run.cell.seed}.gif")
         except Exception as error:  # a world without pictures, a checkpoint of another version: the page stands anyway
-            entry["missing"] = f"{type(error).__name__}: {error}"
+            entry["missing"] = f"{type(error).__name__}: {error}".replace(str(folder.resolve()), folder.name)
         else:
             entry["path"] = f"films/{path.name}"
             entry["data"] = _data_url("image/gif", path.read_bytes())

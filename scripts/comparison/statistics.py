@@ -133,5 +133,7 @@ def first_held(returns: np.ndarray, threshold: float, in_a_row: int = 2) -> int 
     One evaluation at the threshold may be luck: two in a row are asked for.
     """
     reached = np.asarray(returns) >= threshold
-    held = np.convolve(reached, np.ones(in_a_row), mode="valid") == in_a_row
+    if len(reached) < in_a_row:
+        return None
+    held = np.lib.stride_tricks.sliding_window_view(reached, in_a_row).all(axis=1)
     return int(np.argmax(held)) if held.any() else None
