@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import re
+import subprocess
 import sys
 
 import gymnasium as gym
@@ -63,3 +66,18 @@ def test_the_hopper_can_be_landed_and_its_threshold_means_that(folder):
         landed.append(info["is_success"])
     assert all(landed)
     assert np.mean(returns) > gym.spec("LunarHopper-v0").reward_threshold
+
+
+@pytest.mark.serial
+@pytest.mark.parametrize("env_id", ["thermostat:Thermostat-v0", "hopper:LunarHopper-v0"])
+def test_the_demo_shows_both(folder, env_id):
+    for block in blocks(PAGE):
+        if name := re.match(r"# (\w+\.py)\n", block.text):
+            (folder / name[1]).write_text(block.text)
+    demo = [sys.executable, str(ROOT / "scripts" / "demo.py"), "--env", env_id, "--policy", "random"]
+    environment = {**os.environ, "PYTHONPATH": str(folder)}
+    result = subprocess.run(
+        [*demo, "--output", "film.gif"], capture_output=True, text=True, cwd=folder, env=environment
+    )
+    assert result.returncode == 0, result.stderr
+    assert (folder / "film.gif").read_bytes()[:4] == b"GIF8"
