@@ -7,8 +7,13 @@ from typing import Any
 import numpy as np
 
 
+_INFINITY = int(np.float64(np.inf).view(np.uint64))
+
+
 def check_integer(name: str, value: Any, least: int) -> int:
     """``value`` as an int, where it is a whole number of at least ``least`` (``1e4`` is one); else ValueError."""
+    if type(value) is int and value >= least:
+        return value
     try:
         whole = int(value)
         good = whole == value and whole >= least and not isinstance(value, bool)
@@ -42,8 +47,11 @@ def check_priorities(name: str, values: Any, num_rows: int) -> np.ndarray:
     values = np.asarray(values, np.float64)
     if values.shape != (num_rows,):
         raise ValueError(f"{name} must have shape ({num_rows},), one for each row, got {values.shape}")
-    good = (values >= 0) & (values < np.inf)
-    if not good.all():
+    # as unsigned numbers the bits of negative, infinite and NaN floats are larger than those of all others
+    if num_rows and np.maximum.reduce(np.ascontiguousarray(values).view(np.uint64)) >= _INFINITY:
+        good = (values >= 0) & (values < np.inf)
+        if good.all():  # a negative zero
+            return values
         row = int(np.argmin(good))
         raise ValueError(f"{name} must be finite and not negative, got {values[row]} at index {row}")
     return values

@@ -25,6 +25,10 @@ class Extreme:
         """Note that these entries have changed."""
         self._changed[indices // BLOCK] = True
 
+    def touch_range(self, start: int, stop: int) -> None:
+        """Note that the entries from ``start`` to before ``stop`` have changed."""
+        self._changed[start // BLOCK : -(-stop // BLOCK)] = True
+
     def get(self) -> float:
         """The extreme positive entry, 0 if there is none."""
         for block in np.flatnonzero(self._changed):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -142,8 +143,7 @@ class PrioritizedMemory(RingMemory):
             priorities = np.full(len(checked), self._largest.get() if len(self.ring) else 1.0)
         raw = self._check_priorities("priorities", priorities, len(checked))
         ids = self.ring.append(checked, source)
-        kept = max(0, len(ids) - self.capacity)
-        self._write(ids[kept:] % self.capacity, raw[kept:])
+        self._write_newest(raw[-self.capacity :])
         return ids
 
     def update_priorities(self, ids: Any, abs_td_errors: Any) -> int:
@@ -161,12 +161,12 @@ class PrioritizedMemory(RingMemory):
         """
         ids = check_ids(ids)
         raw = self._check_priorities("abs_td_errors", abs_td_errors, len(ids))
-        alive = (ids >= self.ring.oldest) & (ids < self.ring.inserted)
-        num_stale = len(ids) - int(np.count_nonzero(alive))
-        if num_stale:
+        num_given = len(ids)
+        if not self.ring.all_alive(ids):
+            alive = self.ring.alive(ids)
             ids, raw = ids[alive], raw[alive]
-        self._write(ids % self.capacity, raw)
-        return num_stale
+        self._write(self.ring.slots_of(ids), raw)
+        return num_given - len(ids)
 
     def resize(self, capacity: int) -> None:
         """Change the capacity: growing keeps all rows, shrinking the newest; ids, order and priorities stay."""
@@ -192,8 +192,9 @@ class PrioritizedMemory(RingMemory):
         if self.prioritization == "rank" and self._ranking.outdated(len(self.ring)):
             self._set_priorities(self.priorities)
         if source is None and self.tree.total > 0:
-            slots = self.tree.find_checked(self._masses(batch_size, self.tree.total))
-            return self._weighted(slots, self.tree.total, len(self.ring), self._smallest)
+            total = self.tree.total
+            slots, leaves = self.tree.find_checked(self._masses(batch_size, total))
+            return self._weighted(slots, leaves, total, len(self.ring), self._smallest)
         candidates = self.ring.alive_slots() if source is None else self.candidates(source)
         return self._draw_from(candidates, batch_size)
 
@@ -215,8 +216,8 @@ class PrioritizedMemory(RingMemory):
 
     def _check_priorities(self, name: str, values: Any, num_rows: int) -> np.ndarray:
         raw = check_priorities(name, values, num_rows)
-        if raw.size and raw.max() > self.tree.largest / 2:
-            raise ValueError(f"{name} must not exceed {self.tree.largest / 2:.3g}, got {raw.max()}")
+        if self.priority_epsilon + raw.max(initial=0.0) > self.tree.largest:
+            raise ValueError(f"{name} must not exceed {self.tree.largest:.3g}, got {raw.max()}")
         return raw
 
     def _leaves(self, raw: np.ndarray) -> np.ndarray:
@@ -231,6 +232,16 @@ class PrioritizedMemory(RingMemory):
         self._largest.touch(slots)
         if self._smallest:
             self._smallest.touch(slots)
+
+    def _write_newest(self, raw: np.ndarray) -> None:
+        """Priorities of the newest rows, whose slots are one or two runs."""
+        leaves = self._leaves(raw)
+        for slots, rows in self.ring.runs(self.inserted - len(raw), len(raw)):
+            self._raw[slots] = raw[rows]
+            self.tree.set_range(slots.start, leaves[rows])
+            self._largest.touch_range(slots.start, slots.stop)
+            if self._smallest:
+                self._smallest.touch_range(slots.start, slots.stop)
 
     def _set_priorities(self, raw: np.ndarray) -> None:
         """Start priorities and tree anew from the raw priorities of all rows, oldest first."""
@@ -248,26 +259,29 @@ class PrioritizedMemory(RingMemory):
         masses = self.rng.random(count)
         if self.stratified:
             masses += np.arange(count)
-            masses /= count
-        masses *= total
-        return np.minimum(masses, np.nextafter(total, 0.0), out=masses)  # a product may be rounded up to the total
+            masses *= total / count
+        else:
+            masses *= total
+        return np.minimum(masses, math.nextafter(total, 0.0), masses)  # a product may be rounded up to the total
 
     def _draw_from(self, candidates: np.ndarray, batch_size: int) -> Draw:
         """Draw from these slots alone; uniformly where all their priorities are 0."""
-        sums = np.cumsum(self.tree.leaves[candidates])
+        leaves = self.tree.leaves[candidates]
+        sums = np.cumsum(leaves)
         if not sums[-1] > 0:
             slots = candidates[self.rng.integers(0, len(candidates), batch_size)]
             uniform = np.full(batch_size, 1 / len(candidates))
             return Draw(slots, self.ring.ids_of(slots), np.ones(batch_size), uniform)
-        slots = candidates[sums.searchsorted(self._masses(batch_size, sums[-1]), side="right")]
-        smallest = Extreme(self.tree.leaves[candidates], smallest=True)
-        return self._weighted(slots, float(sums[-1]), len(candidates), smallest)
+        drawn = sums.searchsorted(self._masses(batch_size, float(sums[-1])), side="right")
+        smallest = Extreme(leaves, smallest=True)
+        return self._weighted(candidates[drawn], leaves[drawn], float(sums[-1]), len(candidates), smallest)
 
-    def _weighted(self, slots: np.ndarray, total: float, num_rows: int, smallest: Extreme | None) -> Draw:
+    def _weighted(
+        self, slots: np.ndarray, leaves: np.ndarray, total: float, num_rows: int, smallest: Extreme | None
+    ) -> Draw:
         """Probabilities and weights: (N P)**-beta over its largest is (smallest P / P)**beta."""
-        leaves = self.tree.leaves[slots]
         if self.weight_norm == "batch":
-            reference = leaves.min()
+            reference = np.minimum.reduce(leaves)
         elif self.weight_norm == "memory" and smallest:
             reference = smallest.get()
         else:

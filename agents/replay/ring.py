@@ -91,8 +91,32 @@ class Ring:
         """Slots of all rows, oldest first."""
         return self.alive_ids() % self.capacity
 
+    def alive(self, ids: np.ndarray) -> np.ndarray:
+        """Which of these ids belong to rows that are still here."""
+        return (ids >= self.oldest) & (ids < self.inserted)
+
+    def all_alive(self, ids: np.ndarray) -> bool:
+        """Whether all of these ids do."""
+        # as unsigned numbers the negative differences are larger than all others
+        return not len(ids) or bool(np.maximum.reduce((ids - self.oldest).view(np.uint64)) < len(self))
+
+    def slots_of(self, ids: np.ndarray) -> np.ndarray:
+        """Slots of the rows with these ids."""
+        return ids if self.inserted <= self.capacity else ids % self.capacity
+
+    def runs(self, first_id: int, count: int) -> list[tuple[slice, slice]]:
+        """The slots of ``count`` rows in a row from ``first_id`` on, as one or two runs: (slots, row numbers)."""
+        start = first_id % self.capacity
+        before_end = min(count, self.capacity - start)
+        runs = [(slice(start, start + before_end), slice(0, before_end))]
+        if before_end < count:
+            runs.append((slice(0, count - before_end), slice(before_end, count)))
+        return runs
+
     def ids_of(self, slots: np.ndarray) -> np.ndarray:
         """Ids of the rows in these slots."""
+        if self.inserted <= self.capacity:
+            return slots
         newest = self.inserted - 1
         return newest - (newest - slots) % self.capacity
 
@@ -132,19 +156,18 @@ class Ring:
         skipped = max(0, len(rows) - self.capacity)
         if skipped:
             rows, source = rows.since(skipped), source if isinstance(source, int) else source[skipped:]
-        kept = ids[skipped:]
-        self._write(kept % self.capacity, rows, source)
-        self._link(kept, rows, source)
+        self._write(rows, source)
+        self._link(ids[skipped:], rows, source)
         return ids
 
     def drop_before(self, oldest: int) -> None:
         """Evict the rows with ids below ``oldest``."""
         if oldest == self.oldest:
             return
-        slots = np.arange(self.oldest, min(oldest, self.inserted)) % self.capacity
-        places = self.next[slots]
-        self.store.release(places[places >= self.capacity])
-        self.next[slots] = 0
+        for slots, _ in self.runs(self.oldest, min(oldest, self.inserted) - self.oldest):
+            places = self.next[slots]
+            self.store.release(places[places >= self.capacity])
+            places[:] = 0
         self.oldest = oldest
 
     def clear(self) -> None:
@@ -208,13 +231,16 @@ class Ring:
             self.kind = kind
             self.columns = {name: np.zeros(self.capacity, dtype) for name, dtype in COLUMNS[kind].items()}
 
-    def _write(self, slots: np.ndarray, rows: Rows, source: np.ndarray | int) -> None:
-        self.store.write(slots, rows.obs)
-        for store, array in zip(self.actions, rows.action, strict=True):
-            store[slots] = array
-        for name, column in rows.columns.items():
-            self.columns[name][slots] = column
-        self.source[slots] = source
+    def _write(self, rows: Rows, source: np.ndarray | int) -> None:
+        """Store the newest rows, except for their next observations."""
+        for slots, part in self.runs(self.inserted - len(rows), len(rows)):
+            for store, array in zip(self.store.arrays, rows.obs, strict=True):
+                store[slots] = array[part]
+            for store, array in zip(self.actions, rows.action, strict=True):
+                store[slots] = array[part]
+            for name, column in rows.columns.items():
+                self.columns[name][slots] = column[part]
+            self.source[slots] = source if isinstance(source, int) else source[part]
 
     def _link(self, ids: np.ndarray, rows: Rows, source: np.ndarray | int) -> None:
         """Find for each next_obs the slot that holds it already, or give it an own place."""

@@ -1,8 +1,7 @@
 """A sum tree for whole batches: set many leaves at once, find many leaves by running sum at once.
 
-The tree of Schaul et al. (2016, appendix B.2.1), but wide: a node has 16 children, and each block of 32 siblings keeps
-the running sums of its values, so that a search reads one block a level. NumPy then needs a few calls a level, and a
-million leaves need three levels.
+The tree of Schaul et al. (2016, appendix B.2.1), but wide: a node has 16 children, so that NumPy needs a handful of
+calls a level and a million leaves need three levels. The top level is one block, searched by bisection.
 """
 
 from __future__ import annotations
@@ -11,48 +10,56 @@ from typing import Any
 
 import numpy as np
 
+from agents.replay.checks import check_integer
+
 FAN_OUT = 16
 """Children of a node: a power of two."""
-ROOT_SIZE = 4096
-"""Largest number of nodes on the top level, which is one single block."""
+ROOT_SIZE = 8192
+"""Largest number of nodes on the top level."""
+LARGE = 200
+"""Batches from this size on bisect blocks, smaller ones add up running sums: fewer calls, more work a row."""
 
 
 class SumTree:
     """Non-negative float64 leaves with fast sums.
 
-    Parents are always summed up anew from their children, from left to right, never corrected by differences: nothing
-    drifts, and equal leaves give equal trees whatever happened before.
+    Parents are always summed up anew from their children, never corrected by differences: nothing drifts, and equal
+    leaves give equal trees whatever happened before.
 
     Args:
         capacity: Number of leaves, at least 1. All are 0 at first.
+
+    Raises:
+        ValueError: For a capacity that is no positive integer.
     """
 
     def __init__(self, capacity: int):
-        if int(capacity) != capacity or capacity < 1:
-            raise ValueError(f"capacity must be an integer of at least 1, got {capacity!r}")
-        self.capacity = int(capacity)
+        self.capacity = check_integer("capacity", capacity, 1)
         self.largest = float(np.finfo(np.float64).max) / (2 * self.capacity)  # keeps every sum finite
-        self._levels = [_Level(self.capacity)]  # the leaves first
-        while len(self._levels[-1].values) > ROOT_SIZE:
-            self._levels.append(_Level(len(self._levels[-1].values)))
-        self._top = np.zeros(len(self._levels[-1].values))  # (R,), sums of the highest level's blocks
-        self._top_sums = np.zeros(len(self._top) + 1)  # (R + 1,), running sums with a 0 before them
+        self._blocks: list[np.ndarray] = []  # from the leaves up: (num_blocks, FAN_OUT), siblings in a row
+        size = self.capacity
+        while size > ROOT_SIZE or not self._blocks:
+            size = -(-size // FAN_OUT)
+            self._blocks.append(np.zeros((size, FAN_OUT)))
+        self._flat = [level.reshape(-1) for level in self._blocks] + [np.zeros(size)]  # the same by node; the top last
+        self._running = np.zeros(size + 1)  # running sums of the top, with a 0 before them
+        self._top_changed = False
 
     @property
     def total(self) -> float:
         """Sum of all leaves."""
-        return float(self._top_sums[-1])
+        return float(self._top_sums()[-1])
 
     @property
     def leaves(self) -> np.ndarray:
         """All leaves, (capacity,): a read-only view."""
-        view = self._levels[0].flat_values[: self.capacity]
+        view = self._flat[0][: self.capacity]
         view.flags.writeable = False
         return view
 
     def get(self, indices: Any) -> np.ndarray:
         """Values of the leaves at ``indices`` (k,)."""
-        return self._levels[0].flat_values[self._check_indices(indices)]
+        return self._flat[0].take(self._check_indices(indices))
 
     def set(self, indices: Any, values: Any) -> None:
         """Give the leaves at ``indices`` the ``values``; where an index comes twice, the last value counts.
@@ -62,26 +69,32 @@ class SumTree:
             values: (k,) or one number: finite and not negative.
 
         Raises:
-            ValueError: Naming the first bad entry. Nothing is written then.
+            TypeError, ValueError: Naming the first bad entry. Nothing is written then.
         """
         indices = self._check_indices(indices)
         values = np.broadcast_to(np.asarray(values, np.float64), indices.shape)
         good = (values >= 0) & (values <= self.largest)
         if not good.all():
             row = int(np.argmin(good))
-            raise ValueError(f"value at index {row} must lie in [0, {self.largest:.3g}], got {values[row]}")
+            raise ValueError(f"values must lie in [0, {self.largest:.3g}], got {values[row]} at index {row}")
         self.set_checked(indices, values)
 
     def set_checked(self, indices: np.ndarray, values: np.ndarray) -> None:
         """``set`` without the checks, for callers who have made them: int64 indices, good float64 values."""
-        if not indices.size:
-            return
-        self._levels[0].flat_values[indices] = values
-        for level, above in zip(
-            self._levels, [level.flat_values for level in self._levels[1:]] + [self._top], strict=True
-        ):
-            indices = level.refresh(indices // FAN_OUT, above)
-        np.add.accumulate(self._top, out=self._top_sums[1:])
+        self._flat[0][indices] = values
+        for level, above in zip(self._blocks, self._flat[1:], strict=True):
+            indices = _parents(indices, len(level))
+            above[indices] = _sums(level.take(indices, 0).reshape(-1))
+        self._top_changed = True
+
+    def set_range(self, start: int, values: np.ndarray) -> None:
+        """``set_checked`` for the leaves from ``start`` on."""
+        stop = start + len(values)
+        self._flat[0][start:stop] = values
+        for level, above in zip(self._blocks, self._flat[1:], strict=True):
+            start, stop = start // FAN_OUT, -(-stop // FAN_OUT)
+            above[start:stop] = _sums(level[start:stop].reshape(-1))
+        self._top_changed = True
 
     def find(self, masses: Any) -> np.ndarray:
         """For each mass the first leaf whose running sum from the left is greater: never a leaf of value 0.
@@ -99,55 +112,92 @@ class SumTree:
         good = (masses >= 0) & (masses < self.total)
         if not good.all():
             raise ValueError(f"masses must lie in [0, {self.total}), the total, got {masses[~good].flat[0]}")
-        return self.find_checked(masses.ravel()).reshape(masses.shape)
+        return self.find_checked(masses.ravel())[0].reshape(masses.shape)
 
-    def find_checked(self, masses: np.ndarray) -> np.ndarray:
-        """``find`` without the checks, for float64 masses (k,) in [0, total)."""
-        node = self._top_sums[1:].searchsorted(masses, side="right")
-        rest, value = masses - self._top_sums[node], self._top[node]
-        for level in reversed(self._levels):
-            # the difference above may have been rounded up to the node's whole value
-            rest = np.minimum(rest, np.nextafter(value, 0.0))
-            node, rest, value = level.descend(node, rest)
-        return node
+    def find_checked(self, masses: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """``find`` without the checks, for float64 masses (k,) in [0, total).
+
+        Returns:
+            Indices (k,) and values (k,) of the leaves.
+        """
+        descend = _bisect if len(masses) >= LARGE else _count
+        leaf = self._descend(masses, descend)
+        value = self._flat[0].take(leaf)
+        if np.count_nonzero(value) < len(value):  # a difference was rounded over a block's end
+            lost = value == 0
+            leaf[lost] = self._descend(masses[lost], _count_within)
+            value = self._flat[0].take(leaf)
+        return leaf, value
+
+    def _descend(self, masses: np.ndarray, descend: Any) -> np.ndarray:
+        running = self._top_sums()
+        block = running[1:].searchsorted(masses, "right")
+        rest = masses - running.take(block)
+        for level in self._blocks[:0:-1]:
+            block, rest = descend(level, block, rest, False)
+        return descend(self._blocks[0], block, rest, True)[0]
+
+    def _top_sums(self) -> np.ndarray:
+        if self._top_changed:
+            np.add.accumulate(self._flat[-1], 0, None, self._running[1:])
+            self._top_changed = False
+        return self._running
 
     def _check_indices(self, indices: Any) -> np.ndarray:
-        indices = np.asarray(indices)
+        indices = np.atleast_1d(np.asarray(indices))
         if indices.dtype.kind not in "iu" and indices.size:
             raise TypeError(f"indices must be integers, got {indices.dtype}")
-        indices = np.atleast_1d(indices).astype(np.int64, copy=False)
-        if indices.size and (indices.min() < 0 or indices.max() >= self.capacity):
-            bad = indices[(indices < 0) | (indices >= self.capacity)][0]
-            raise ValueError(f"indices must lie in [0, {self.capacity}), got {bad}")
-        return indices
+        good = (indices >= 0) & (indices < self.capacity)
+        if not good.all():
+            raise ValueError(f"indices must lie in [0, {self.capacity}), got {indices[~good][0]}")
+        return indices.astype(np.int64, copy=False)
 
 
-class _Level:
-    """One level below the top, in blocks of FAN_OUT siblings; values beyond ``size`` stay 0."""
+def _parents(nodes: np.ndarray, num_parents: int) -> np.ndarray:
+    """Parents of these nodes, once each where they would come often: summing up twice is no fault."""
+    parents = nodes // FAN_OUT
+    if len(parents) < LARGE or len(parents) * 8 < num_parents:
+        return parents
+    touched = np.zeros(num_parents, bool)
+    touched[parents] = True
+    return np.flatnonzero(touched)
 
-    def __init__(self, size: int):
-        num_blocks = -(-size // FAN_OUT)
-        self.values = np.zeros((num_blocks, FAN_OUT))
-        self.before = np.zeros((num_blocks, FAN_OUT))  # sum of the values to the left in the same block
-        self.flat_values, self.flat_before = self.values.reshape(-1), self.before.reshape(-1)
 
-    def refresh(self, blocks: np.ndarray, above: np.ndarray) -> np.ndarray:
-        """Sum up these blocks anew (a block may come many times) and write their sums to the level ``above``."""
-        num_blocks = len(self.values)
-        if blocks.size * 4 > num_blocks:
-            touched = np.zeros(num_blocks, bool)
-            touched[blocks] = True
-            blocks = np.flatnonzero(touched)
-        values = self.values.take(blocks, 0)  # (k, FAN_OUT)
-        before = np.zeros_like(values)
-        np.add.accumulate(values[:, :-1], axis=1, out=before[:, 1:])
-        self.before[blocks] = before
-        above[blocks] = before[:, -1] + values[:, -1]
-        return blocks
+def _sums(values: np.ndarray) -> np.ndarray:
+    """Sums of blocks that lie one after the other: always halves of halves, whatever the number of blocks."""
+    for _ in range(FAN_OUT.bit_length() - 1):
+        values = values[0::2] + values[1::2]
+    return values
 
-    def descend(self, blocks: np.ndarray, rest: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """In each block the child that holds the mass ``rest``, what is left of the mass there, the child's value."""
-        beyond = self.before.take(blocks, 0) > rest[:, None]  # (k, FAN_OUT)
-        child = (beyond.argmax(1) - 1) & (FAN_OUT - 1)  # none beyond gives 0 - 1: the last child
-        node = blocks * FAN_OUT + child
-        return node, rest - self.flat_before[node], self.flat_values[node]
+
+def _count(level: np.ndarray, block: np.ndarray, rest: np.ndarray, last: bool) -> tuple[np.ndarray, np.ndarray]:
+    """The child in each block (k,) that holds the mass ``rest`` (k,), and unless ``last`` what is left of it there."""
+    sums = np.add.accumulate(level.take(block, 0), 1)  # (k, FAN_OUT)
+    sums[:, -1] = np.inf  # a rest that was rounded up to the block's sum belongs to the last child
+    child = (sums > rest[:, None]).argmax(1)
+    if not last:
+        sums[:, -1] = 0.0  # stands before the next row's first child
+        rest = rest - sums.reshape(-1).take(np.arange(-1, sums.size - 1, FAN_OUT) + child)
+    return block * FAN_OUT + child, rest
+
+
+def _count_within(level: np.ndarray, block: np.ndarray, rest: np.ndarray, last: bool) -> tuple[np.ndarray, np.ndarray]:
+    """``_count`` with ``rest`` moved below each block's sum, so that no child of value 0 is found."""
+    sums = np.add.accumulate(level.take(block, 0), 1)
+    return _count(level, block, np.minimum(rest, np.nextafter(sums[:, -1], 0.0)), last)
+
+
+def _bisect(level: np.ndarray, block: np.ndarray, rest: np.ndarray, last: bool) -> tuple[np.ndarray, np.ndarray]:
+    """``_count`` for large k: halves of halves, as in ``_sums``."""
+    parts = [level.take(block, 0).reshape(-1)]
+    while len(parts[-1]) > 2 * len(block):
+        parts.append(parts[-1][0::2] + parts[-1][1::2])
+    node = np.arange(0, 2 * len(block), 2)
+    for sums in reversed(parts):
+        left = sums.take(node)
+        right = rest >= left
+        rest = rest - left * right
+        node = node + right
+        node = node + node
+    child = node // 2 - np.arange(0, FAN_OUT * len(block), FAN_OUT)
+    return block * FAN_OUT + child, rest
