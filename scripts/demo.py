@@ -99,6 +99,9 @@ def make_env(arguments: argparse.Namespace) -> Any:
 
 def render_modes(env_id: str) -> list[str]:
     """The render modes of an environment's class, before one is made."""
+    package, _, env_id = env_id.rpartition(":")
+    if package:  # unlike gym.make, gym.spec does not import what stands before the colon
+        importlib.import_module(package)
     entry_point = gym.spec(env_id).entry_point
     if isinstance(entry_point, str):
         module, _, name = entry_point.partition(":")
@@ -163,7 +166,8 @@ def scripted(env: Any, name: str, env_id: str) -> Any:
 def _policies_of(env: Any) -> Any:
     """The module ``policies`` beside the environment's class, None where there is none."""
     package = type(env.unwrapped).__module__
-    if package.partition(".")[0] != gym_custom.__name__ or importlib.util.find_spec(f"{package}.policies") is None:
+    ours = package.partition(".")[0] == gym_custom.__name__ and hasattr(sys.modules[package], "__path__")
+    if not ours or importlib.util.find_spec(f"{package}.policies") is None:
         return None
     return importlib.import_module(f"{package}.policies")
 
