@@ -27,26 +27,22 @@ pygame-ce is loaded when the first picture is made, so training never needs it.
 
 from __future__ import annotations
 
-import functools
 import itertools
 import math
-import os
-import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
-from gymnasium.error import DependencyNotInstalled
+
+from gym_custom.outlines import arc, pieces, ribbon, rounded
+from gym_custom.window import Window, load_pygame
 
 Point = Sequence[float]
 Color = tuple[int, ...]
 
-_FINENESS = (
-    4  # device pixels per picture pixel and axis; their mean is the anti-aliasing; SDL's is exact for powers of two
-)
+_FINENESS = 4  # device pixels per picture pixel and axis, whose mean is taken; SDL's is exact for powers of two
 _TRAIL_POINTS = 250  # the older part is forgotten, so that drawing takes no longer and longer
 _FAR = 16_000  # device pixels; SDL's coordinates are 16 bits wide
-_windows: weakref.WeakSet[Canvas] = weakref.WeakSet()
 
 
 class Palette:
@@ -75,18 +71,6 @@ def mix(first: Color, second: Color, share: float) -> Color:
     return tuple(round(a + (b - a) * min(max(share, 0.0), 1.0)) for a, b in zip(first[:3], second[:3], strict=True))
 
 
-@functools.cache
-def _pygame() -> Any:
-    """The pygame module, loaded when the first picture is made."""
-    os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
-    try:
-        import pygame
-        import pygame.gfxdraw
-    except ImportError as error:
-        raise DependencyNotInstalled("pictures need pygame-ce: run `pip install pygame-ce`") from error
-    return pygame
-
-
 class Canvas:
     """Draws pictures of worlds; see the module's docstring.
 
@@ -97,7 +81,6 @@ class Canvas:
     """
 
     def __init__(self, title: str = "gym_custom", fps: float = 30):
-        self.title, self.fps = title, fps
         self.steps, self.episode_return, self.row = 0, 0.0, 0
         self._trails: dict[tuple[int, Any], list[tuple[int, Point]]] = {}
         self._fonts: dict[float, Any] = {}
@@ -105,9 +88,7 @@ class Canvas:
         self._device: Any = None
         self._picture: Any = None
         self._background: Any = None
-        self._window: Any = None
-        self._clock: Any = None
-        self._hidden = False
+        self._window = Window(title, fps)
 
     # What drivers call
 
@@ -115,7 +96,7 @@ class Canvas:
         """One picture of one state, as an array of its own memory of shape (H, W, 3), uint8."""
         picture = self._paint(draw, params, state, steps, episode_return, row)
         width, height = picture.get_size()
-        pixels = np.frombuffer(_pygame().image.tobytes(picture, "RGB"), np.uint8)
+        pixels = np.frombuffer(load_pygame().image.tobytes(picture, "RGB"), np.uint8)
         return pixels.reshape(height, width, 3).copy()
 
     def show(self, draw: Callable, params: Any, state: Any, steps: int, episode_return: float) -> None:
@@ -123,15 +104,8 @@ class Canvas:
 
         A window that its user closed stays closed, without a picture or a wait, until `close`.
         """
-        if self._hidden:
-            return
-        picture = self._paint(draw, params, state, steps, episode_return, 0)
-        window = self._open(picture.get_size())
-        window.get_surface().blit(picture, (0, 0))
-        window.flip()
-        _handle_close_buttons()
-        if self._clock is not None:
-            self._clock.tick(self.fps)
+        if not self._window.dismissed:
+            self._window.show(self._paint(draw, params, state, steps, episode_return, 0))
 
     def forget(self, rows: Iterable[int] | None = None) -> None:
         """Clears the trails of these rows, or of all: their episodes begin anew."""
@@ -140,8 +114,7 @@ class Canvas:
 
     def close(self) -> None:
         """Closes the window and gives the memory back; the next picture opens everything again."""
-        self._hide()
-        self._hidden = False
+        self._window.close()
         self._view = self._device = self._background = self._picture = None
         self._fonts.clear()
         self._trails.clear()
@@ -183,15 +156,15 @@ class Canvas:
         (left, bottom), (right, top) = self._to_device(low), self._to_device(high)
         left, right, top, bottom = min(left, right), max(left, right), min(top, bottom), max(top, bottom)
         radius = min(rounding * _FINENESS, (right - left) / 2, (bottom - top) / 2)
-        self._fill(_rounded(left, top, right, bottom, radius), color)
+        self._fill(rounded(left, top, right, bottom, radius), color)
 
     def circle(self, center: Point, radius: float, color: Color, width: float = 0.0) -> None:
         """A disc, or a ring where a line width in pixels is given."""
         (x, y), outer = self._to_device(center), radius * self._scale
-        edge = _arc(x, y, outer, 0.0, 2 * math.pi)
+        edge = arc(x, y, outer, 0.0, 2 * math.pi)
         if width:  # a ring is one polygon with a seam, so that it may be translucent
             inner = max(outer - width * _FINENESS, 0.0)
-            edge = edge + _arc(x, y, inner, 2 * math.pi, 0.0)
+            edge = edge + arc(x, y, inner, 2 * math.pi, 0.0)
         self._fill(edge, color)
 
     def line(self, start: Point, end: Point, color: Color, width: float = 2.0, dash: float = 0.0) -> None:
@@ -211,7 +184,7 @@ class Canvas:
         for first, second in itertools.pairwise(device):
             self._stroke(first, second, color, width)
         for x, y in device:
-            self._fill(_arc(x, y, width * _FINENESS / 2, 0.0, 2 * math.pi), color)
+            self._fill(arc(x, y, width * _FINENESS / 2, 0.0, 2 * math.pi), color)
 
     def arrow(self, start: Point, end: Point, color: Color, width: float = 2.0, head: float = 8.0) -> None:
         """An arrow with a width and a length of its head in pixels; a very short one is only its head."""
@@ -240,8 +213,8 @@ class Canvas:
             path.pop()
         path.append((self.steps, tuple(point)))
         del path[:-_TRAIL_POINTS]
-        for share, run in _runs([self._to_device(place) for _, place in path]):
-            self._fill(_ribbon(run, width * _FINENESS / 2), fade(color, 0.1 + 0.5 * share))
+        for share, piece in pieces([self._to_device(place) for _, place in path]):
+            self._fill(ribbon(piece, width * _FINENESS / 2), fade(color, 0.1 + 0.5 * share))
 
     def banner(self, left: str, right: str = "", color: Color = Palette.INK) -> None:
         """Two texts in the upper corners of the picture, such as time and return."""
@@ -255,7 +228,7 @@ class Canvas:
         font = self._font(26)
         half_width, half_height = font.size(text)[0] / 2 + 20 * _FINENESS, 25 * _FINENESS
         x, y = width / 2, height / 2
-        edge = _rounded(x - half_width, y - half_height, x + half_width, y + half_height, 10 * _FINENESS)
+        edge = rounded(x - half_width, y - half_height, x + half_width, y + half_height, 10 * _FINENESS)
         self._fill(edge, fade(color, 0.9))
         self._write((x, y), text, Palette.PAPER, 26, "center")
 
@@ -263,14 +236,14 @@ class Canvas:
 
     def _paint(self, draw: Callable, params: Any, state: Any, steps: int, episode_return: float, row: int) -> Any:
         self.steps, self.episode_return, self.row = int(steps), float(episode_return), int(row)
-        _pygame()
+        load_pygame()
         draw(self, params, state)
-        _pygame().transform.smoothscale(self._device, self._picture.get_size(), self._picture)
+        load_pygame().transform.smoothscale(self._device, self._picture.get_size(), self._picture)
         return self._picture
 
     def _lay_out(self, size: tuple[int, ...], view: tuple[float, ...], margins: tuple[float, ...]) -> None:
         """Makes the surfaces and the map from world units to device pixels."""
-        pygame = _pygame()
+        pygame = load_pygame()
         (width, height), (left, bottom, right, top) = size, view
         room = (width - margins[0] - margins[2], height - margins[1] - margins[3])
         scale = min(room[0] / (right - left), room[1] / (top - bottom))
@@ -290,14 +263,14 @@ class Canvas:
     def _fill(self, points: Sequence[tuple[float, float]], color: Color) -> None:
         """The one way to color pixels: SDL blends and clips; NaN and far points must not reach it."""
         whole = [(_device_integer(x), _device_integer(y)) for x, y in points]
-        _pygame().gfxdraw.filled_polygon(self._device, whole, color)
+        load_pygame().gfxdraw.filled_polygon(self._device, whole, color)
 
     def _stroke(self, start: tuple[float, float], end: tuple[float, float], color: Color, width: float) -> None:
-        self._fill(_ribbon([start, end], width * _FINENESS / 2), color)
+        self._fill(ribbon([start, end], width * _FINENESS / 2), color)
 
     def _font(self, size: float) -> Any:
         if size not in self._fonts:
-            pygame = _pygame()
+            pygame = load_pygame()
             pygame.font.init()
             self._fonts[size] = pygame.font.Font(None, round(size * 1.35 * _FINENESS))
         return self._fonts[size]
@@ -308,83 +281,6 @@ class Canvas:
             label.set_alpha(color[3])
         self._device.blit(label, label.get_rect(**{anchor: (_device_integer(place[0]), _device_integer(place[1]))}))
 
-    def _open(self, size: tuple[int, int]) -> Any:
-        if self._window is None:
-            pygame = _pygame()
-            pygame.display.init()
-            self._window, self._clock = pygame.Window(self.title, size), pygame.time.Clock()
-            _windows.add(self)
-        elif self._window.size != size:
-            self._window.size = size
-        return self._window
-
-    def _hide(self) -> None:
-        if self._window is not None:
-            self._window.destroy()
-        self._window, self._clock, self._hidden = None, None, True
-        _windows.discard(self)
-
-
-def _handle_close_buttons() -> None:
-    """Hides the windows whose close button was pressed, all on QUIT; other events stay in the queue for their owner."""
-    pygame = _pygame()
-    pygame.event.pump()
-    for event in pygame.event.get((pygame.QUIT, pygame.WINDOWCLOSE)):
-        ours = [c for c in _windows if event.type == pygame.QUIT or c._window is getattr(event, "window", None)]
-        for canvas in ours:
-            canvas._hide()
-
 
 def _device_integer(value: float) -> int:
     return int(min(max(value, -_FAR), _FAR)) if value == value else _FAR
-
-
-def _arc(x: float, y: float, radius: float, start: float, end: float) -> list[tuple[float, float]]:
-    """Points along an arc, close enough together to look round."""
-    count = max(4, min(90, math.ceil(abs(end - start) * math.sqrt(radius + 1) * 1.6)))
-    angles = [start + (end - start) * i / count for i in range(count + 1)]
-    return [(x + radius * math.cos(angle), y - radius * math.sin(angle)) for angle in angles]
-
-
-def _runs(points: Sequence[tuple[float, float]]) -> list[tuple[float, list[tuple[float, float]]]]:
-    """A path in pieces without sharp turns, each with its share of the way from the oldest (0) to the newest (1).
-
-    A piece is filled at once: translucent pieces that overlap would show their joints.
-    """
-    runs: list[tuple[float, list[tuple[float, float]]]] = []
-    before = (0.0, 0.0)
-    for age, ((x0, y0), (x1, y1)) in enumerate(itertools.pairwise(points), start=1):
-        length = math.hypot(x1 - x0, y1 - y0)
-        if not length > 1e-6:
-            continue
-        share, heading = math.ceil(16 * age / len(points)) / 16, ((x1 - x0) / length, (y1 - y0) / length)
-        straight = heading[0] * before[0] + heading[1] * before[1] > 0.5
-        if not (runs and straight and runs[-1][0] == share):
-            runs.append((share, [(x0, y0)]))
-        runs[-1][1].append((x1, y1))
-        before = heading
-    return runs
-
-
-def _ribbon(points: Sequence[tuple[float, float]], half: float) -> list[tuple[float, float]]:
-    """The outline of a line of some width through points."""
-    left, right = [], []
-    for i, (x, y) in enumerate(points):
-        (x0, y0), (x1, y1) = points[max(i - 1, 0)], points[min(i + 1, len(points) - 1)]
-        length = math.hypot(x1 - x0, y1 - y0) or 1.0
-        nx, ny = -(y1 - y0) / length * half, (x1 - x0) / length * half
-        left.append((x + nx, y + ny))
-        right.append((x - nx, y - ny))
-    return left + right[::-1]
-
-
-def _rounded(left: float, top: float, right: float, bottom: float, radius: float) -> list[tuple[float, float]]:
-    """The outline of a rectangle with rounded corners, in device pixels."""
-    if radius <= 0:
-        return [(left, top), (right, top), (right, bottom), (left, bottom)]
-    quarter = math.pi / 2
-    corners = [(right, top, 1, 1), (left, top, -1, 1), (left, bottom, -1, -1), (right, bottom, 1, -1)]
-    outline: list[tuple[float, float]] = []
-    for turn, (x, y, sx, sy) in enumerate(corners):
-        outline += _arc(x - sx * radius, y + sy * radius, radius, turn * quarter, (turn + 1) * quarter)
-    return outline

@@ -15,7 +15,8 @@ from gym_custom.rendering import Palette
 
 _GAP = 6  # pixels between the pictures of a wall
 _WIDEST = 1900  # pixels of a wall
-_COLORS = 96  # of each picture of a GIF
+_COLORS = 128  # of each picture of a GIF
+_TOLERANCE = 40  # of 255, by which a pixel's channel may be off
 
 
 class MissingExtra(Exception):
@@ -27,20 +28,32 @@ class GifFile:
 
     def __init__(self, path: Path, fps: float):
         try:
-            from PIL import Image
+            from PIL import Image, ImageChops
         except ImportError as error:
             raise MissingExtra("GIF files need Pillow: pip install pillow") from error
-        self._image, self._path, self._fps = Image, path, fps
+        self._image, self._difference = Image, ImageChops.difference
+        self._path, self._fps = path, fps
         self._frames: list[Any] = []
+        self._palette: Any = None
 
     def __enter__(self) -> GifFile:
         return self
 
     def show(self, frame: np.ndarray) -> bool:
         """Takes one more frame; True as long as more are welcome."""
-        picture = self._image.fromarray(frame)
-        self._frames.append(picture.quantize(_COLORS, dither=self._image.Dither.NONE))
+        self._frames.append(self._quantize(self._image.fromarray(frame)))
         return True
+
+    def _quantize(self, picture: Any) -> Any:
+        """The picture in few colors; those of the last one that needed new ones, since choosing them takes long."""
+        plain = self._image.Dither.NONE
+        if self._palette is not None:
+            found = picture.quantize(palette=self._palette, dither=plain)
+            errors = self._difference(found.convert("RGB"), picture).getextrema()
+            if max(high for _, high in errors) <= _TOLERANCE:
+                return found
+        self._palette = picture.quantize(_COLORS, dither=plain)
+        return self._palette
 
     def __exit__(self, kind: type[BaseException] | None, error: Any, trace: TracebackType | None) -> None:
         if self._frames and kind in (None, KeyboardInterrupt):

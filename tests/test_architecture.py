@@ -138,7 +138,7 @@ def test_each_heavy_library_has_its_one_place():
     assert importers("jax", PACKAGE_FILES) <= JAX_FILES
     assert importers("ray", PACKAGE_FILES) <= RAY_FILES
     pygame = importers("pygame", PACKAGE_FILES)
-    assert {"/".join(n.split("/")[:2]) for n in pygame} <= {"gym_custom/rendering.py"}
+    assert {"/".join(n.split("/")[:2]) for n in pygame} <= {"gym_custom/window.py"}
     outside = {n for n in importers("stable_baselines3", FILES) if not n.startswith(("agents/sb3/", "scripts/"))}
     assert not outside
     assert not {n for n in importers("torch", PACKAGE_FILES) if n.startswith("gym_custom/")}

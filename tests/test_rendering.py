@@ -21,9 +21,10 @@ from gymnasium.error import DependencyNotInstalled, ResetNeeded
 from PIL import Image
 
 import gym_custom
-from gym_custom import rendering
+from gym_custom import rendering, window
 from gym_custom.gridworld.policies import ScriptedPolicy, value_iteration
 from gym_custom.rendering import Canvas, Palette, fade, mix
+from gym_custom.window import load_pygame
 
 assert gym_custom.World
 GOLDEN = Path(__file__).parent / "golden"
@@ -277,11 +278,11 @@ assert not (pygame.mixer and pygame.mixer.get_init())
 
 
 def test_without_pygame_the_error_names_the_package(monkeypatch):
-    rendering._pygame.cache_clear()
+    load_pygame.cache_clear()
     monkeypatch.setitem(sys.modules, "pygame", None)
     with pytest.raises(DependencyNotInstalled, match="pip install pygame-ce"):
         picture(lambda canvas: None)
-    rendering._pygame.cache_clear()
+    load_pygame.cache_clear()
 
 
 def test_memory_stays_flat():
@@ -309,16 +310,15 @@ def test_memory_stays_flat():
 
 class TestWindows:
     @pytest.fixture(autouse=True)
-    def _fast(self, monkeypatch):
-        monkeypatch.setattr(rendering, "_pygame", rendering._pygame)
+    def _clean(self):
         pygame.display.init()
         pygame.event.clear()
         yield
-        for canvas in list(rendering._windows):
-            canvas.close()
+        for open_window in list(window._open):
+            open_window.close()
 
     def window(self, env: gym.Env) -> Any:
-        return env.unwrapped._canvas._window
+        return env.unwrapped._canvas._window._window
 
     def test_each_env_has_a_window_with_its_picture(self):
         envs = [gym.make(env_id, render_mode="human") for env_id in IDS]
@@ -326,9 +326,9 @@ class TestWindows:
             env.reset(seed=0)
             assert env.render() is None
         windows = [self.window(env) for env in envs]
-        assert [window.title for window in windows] == IDS
-        for env, window in zip(envs, windows, strict=True):
-            shown = pygame.surfarray.array3d(window.get_surface()).transpose(1, 0, 2)
+        assert [each.title for each in windows] == IDS
+        for env, shown_in in zip(envs, windows, strict=True):
+            shown = pygame.surfarray.array3d(shown_in.get_surface()).transpose(1, 0, 2)
             still = gym.make(env.spec.id, render_mode="rgb_array")
             still.reset(seed=0)
             assert np.array_equal(shown, still.render())
@@ -342,8 +342,8 @@ class TestWindows:
         env, other = (gym.make("GridWorld-v0", render_mode="human") for _ in range(2))
         env.reset()
         other.reset()
-        window = {"window": self.window(env)} if kind == pygame.WINDOWCLOSE else {}
-        pygame.event.post(pygame.event.Event(kind, **window))
+        which = {"window": self.window(env)} if kind == pygame.WINDOWCLOSE else {}
+        pygame.event.post(pygame.event.Event(kind, **which))
         env.step(0)
         assert self.window(env) is None
         assert (self.window(other) is None) == (kind == pygame.QUIT)
@@ -367,7 +367,7 @@ class TestWindows:
         env.reset()
         asked = []
         monkeypatch.setattr(
-            env.unwrapped._canvas, "_clock", type("Clock", (), {"tick": lambda _, fps: asked.append(fps)})()
+            env.unwrapped._canvas._window, "_clock", type("Clock", (), {"tick": lambda _, fps: asked.append(fps)})()
         )
         env.step(0)
         assert asked == [env.metadata["render_fps"]]
