@@ -7,9 +7,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from gym_custom.recording import Plan, Program, Scratch, Table, record
+from gym_custom.recording import Plan, Program, Scratch, record
 from gym_custom.state_layout import Blocks, StateLayout
-from gym_custom.world import World, plain_params
+from gym_custom.world import World, recordable_params
 
 _NUMBERS_AT_ONCE = 16_384  # of the widest leaf in a tile of called rules
 _BYTES_AT_ONCE = 32_768  # of a leaf in a tile of recorded rules: their buffers stay in the cache
@@ -71,7 +71,7 @@ class CalledRules:
     def look(self) -> Iterator[tuple[slice, Sequence[Any], dict[str, Any]]]:
         """Tile by tile the rows, the parts of their observations, and their info."""
         for rows in self._tiles:
-            yield rows, *_look(self._world, np, self._params, self._layout.state(self.blocks, rows))
+            yield rows, *self._layout.look(self._world, np, self._params, self._layout.state(self.blocks, rows))
 
 
 class RecordedRules:
@@ -118,44 +118,24 @@ class RecordedRules:
         yield self._all_rows, self._parts, self._info
 
 
-def look_at(world: World, params: Any, state: Any) -> tuple[Sequence[Any], dict[str, Any]]:
-    """The parts of the observation of a state, and its info."""
-    return _look(world, np, params, state)
-
-
 def _recordings(world: World, layout: StateLayout) -> tuple[Program, Program, list[str]] | None:
     """The step and the look of a world whose leaves are all of shape (n,), or None."""
-    params = plain_params(world.params, lambda value: Table(np.asarray(value)) if np.ndim(value) == 1 else value)
+    params = recordable_params(world.params)
     keys: list[str] = []
 
     def step(xp: Any, *inputs: Any) -> Sequence[Any]:
-        state, action = layout.kind(*inputs[: len(layout.dtypes)]), inputs[len(layout.dtypes)]
-        u = inputs[len(layout.dtypes) + 1 :] or None
-        next_state = world.transition(xp, params, state, action, u)
-        next_state = layout.kind(
-            *(_cast(xp, leaf, dtype) for leaf, dtype in zip(next_state, layout.dtypes, strict=True))
-        )
-        return (*next_state, *world.outcome(xp, params, state, action, next_state))
+        return layout.step(world, xp, params, inputs)
 
     def look(xp: Any, *leaves: Any) -> Sequence[Any]:
-        parts, info = _look(world, xp, params, layout.kind(*leaves))
+        parts, info = layout.look(world, xp, params, leaves)
         keys[:] = info
         return (*parts, *info.values())
 
     if world.action_space.shape != ():
         return None
-    u = [np.float64] * world.step_draws
-    recorded_step = record(step, [*layout.dtypes, np.dtype(world.dtype), *u])
+    recorded_step = record(step, layout.step_dtypes(world))
     recorded_look = record(look, layout.dtypes)
     return (recorded_step, recorded_look, keys) if recorded_step and recorded_look else None
-
-
-def _look(world: World, xp: Any, params: Any, state: Any) -> tuple[Sequence[Any], dict[str, Any]]:
-    return world.observe(xp, params, state), {} if world.info is None else world.info(xp, params, state)
-
-
-def _cast(xp: Any, leaf: Any, dtype: np.dtype) -> Any:
-    return leaf if getattr(leaf, "dtype", None) == dtype else xp.astype(leaf, dtype)
 
 
 def _outputs(look: Program, parts: int, num_envs: int) -> tuple[Any, list[np.ndarray]]:

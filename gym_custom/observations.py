@@ -19,11 +19,15 @@ class ObservationPacker:
 
     def __init__(self, space: spaces.Space):
         self._space = space
+        self._dtype, self._ndim = space.dtype, len(space.shape or ())
         leaf = isinstance(space, (spaces.Box, spaces.MultiDiscrete))
         self._one_leaf = int(np.prod(space.shape)) if leaf else 0  # its numbers, where the space has but one leaf
 
     def single(self, parts: Sequence[Any]) -> Any:
         """One observation, of its own memory; the parts have no batch axis."""
+        if len(parts) == self._one_leaf:  # as many parts as numbers
+            observation = np.array(parts, self._dtype)
+            return observation if observation.ndim == self._ndim else observation.reshape(self._space.shape)  # type: ignore[arg-type]
         return _single(self._space, iter(parts))
 
     def fill(self, out: Any, rows: slice, parts: Sequence[Any], num_envs: int) -> Any:
@@ -64,7 +68,7 @@ def _single(space: spaces.Space, parts: Iterator[Any]) -> Any:
         return space.dtype.type(next(parts))
     out = np.empty(space.shape, space.dtype)
     flat, filled = out.reshape(-1), 0
-    while filled < flat.size:
+    while filled < len(flat):
         part = next(parts)
         width = 1 if np.ndim(part) == 0 else len(part)
         flat[filled : filled + width] = part

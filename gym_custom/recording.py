@@ -242,15 +242,25 @@ class Program(NamedTuple):
                 dying.setdefault(at, []).append(symbol)
         return dying
 
-    def compile(self, namespace: SimpleNamespace) -> Callable[..., tuple[Any, ...]]:
-        """A Python function of one number an input that returns the outputs, on functions of this namespace."""
+    def compile(self, namespace: SimpleNamespace, groups: Sequence[int | None]) -> Callable[..., tuple[Any, ...]]:
+        """A Python function of one number an input.
+
+        Args:
+            namespace: Functions of plain numbers, named as NumPy's.
+            groups: How the outputs are returned one after the other: so many as a tuple, or (None) one by itself.
+        """
         names = {symbol: f"x{i}" for i, symbol in enumerate(self.inputs)}
         scope: dict[str, Any] = {}
         lines = [f"def run({', '.join(names.values())}):"]
         for i, instruction in enumerate(self.instructions):
             names[instruction.result] = f"t{i}"
             lines.append(f"    t{i} = {_expression(instruction, names, namespace, scope)}")
-        lines.append(f"    return {''.join(_literal(o, names, scope) + ', ' for o in self.outputs) or '()'}")
+        outputs = iter([_literal(output, names, scope) for output in self.outputs])
+        returned = (
+            next(outputs) if count is None else f"({''.join(next(outputs) + ', ' for _ in range(count))})"
+            for count in groups
+        )
+        lines.append(f"    return {', '.join(returned)}")
         exec("\n".join(lines), scope)  # the text is made of the names and numbers above only
         return scope["run"]
 

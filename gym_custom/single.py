@@ -10,8 +10,8 @@ from gymnasium.error import ResetNeeded
 
 from gym_custom.actions import legal_action
 from gym_custom.observations import ObservationPacker
-from gym_custom.scalar_math import scalar_namespace
-from gym_custom.world import World, make_world, plain_params
+from gym_custom.single_rules import python_numbers, single_rules
+from gym_custom.world import World, make_world
 
 
 class Snapshot(NamedTuple):
@@ -41,25 +41,32 @@ class SingleEnv(gym.Env):
     world: Any = None  # "module:make_world", or a World
     metadata: dict[str, Any] = {"render_modes": ["human", "rgb_array", "ansi"], "render_fps": 30}
 
-    def __init__(self, world: str | World | None = None, render_mode: str | None = None, **kwargs: Any):
+    def __init__(self, world: str | None = None, render_mode: str | None = None, **kwargs: Any):
         self.world, self._kwargs = world_name(self, world), kwargs
         self._build()
         self.action_space = self._world.action_space
         self.observation_space = self._world.observation_space
         self.metadata = world_metadata(self._world, ("human", "rgb_array", "ansi"))
         self.render_mode = legal_render_mode(render_mode, self.metadata)
-        self._state: Any = None
+        self._leaves: tuple[Any, ...] | None = None  # the state without its names; None before the first reset
         self._steps, self._return = 0, 0.0
         self._terminated = self._warned = False
 
     def _build(self) -> None:
         """Makes everything that a pickled environment leaves behind."""
         self._world = make_world(self.world, self._kwargs)
+        self._rules = single_rules(self._world)
+        self._params, self._step, self._keys = self._rules.params, self._rules.step, self._rules.keys
         self._pack = ObservationPacker(self._world.observation_space).single
+        self._labels, self._step_draws = self._world.labels, self._world.step_draws
+        space = self._world.action_space
+        self._number = _number_of_action(space, self._world.dtype, self._rules.scalar)
         self._canvas: Any = None
-        self._scalar = self._world.scalar and np.dtype(self._world.dtype) != np.float32
-        self._xp = scalar_namespace() if self._scalar else np
-        self._params = plain_params(self._world.params, _python if self._scalar else lambda value: value)
+
+    @property
+    def _state(self) -> Any:
+        """The present State, None before the first reset."""
+        return None if self._leaves is None else self._rules.kind(*self._leaves)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Begins an episode.
@@ -71,20 +78,16 @@ class SingleEnv(gym.Env):
         Returns:
             The first observation and its info.
         """
-        super().reset(seed=seed)
-        u = self._uniforms(self._world.reset_draws)
-        if options and self._world.reset_with is not None:
-            state = self._world.reset_with(self._xp, self._params, u, options)
-        else:
-            state = self._world.initial_state(self._xp, self._params, u)
-        self._state = self._cast(state)
+        if seed is not None or self._np_random is None:
+            super().reset(seed=seed)
+        self._leaves = self._rules.begin(self._uniforms(self._world.reset_draws), options)
         self._steps, self._return = 0, 0.0
         self._terminated = self._warned = False
         if self._canvas is not None:
             self._canvas.forget()
         if self.render_mode == "human":
             self._show()
-        return self._observation(), self._info()
+        return self._seen()
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """One step.
@@ -102,43 +105,60 @@ class SingleEnv(gym.Env):
             ValueError: The action is outside the action space.
             TypeError: The action is of the wrong kind.
         """
-        action = legal_action(self.action_space, action)
-        if self._state is None:
+        if type(action) is int and action in self._number:
+            number = self._number[action]
+        else:
+            number = self._unusual(action)
+        if self._leaves is None:
             raise ResetNeeded("call reset() before step()")
         if self._terminated:
             return self._stand_still()
-        world, xp, params, state = self._world, self._xp, self._params, self._state
-        action = self._action(action)
-        u = self._uniforms(world.step_draws) if world.step_draws else None
-        self._state = self._cast(world.transition(xp, params, state, action, u))
-        reward, terminated = world.outcome(xp, params, state, action, self._state)
+        u = self._uniforms(self._step_draws) if self._step_draws else None
+        self._leaves, reward, terminated, parts, infos = self._step(self._leaves, number, u)
         reward, self._terminated = float(reward), bool(terminated)
         self._steps += 1
         self._return += reward
         if self.render_mode == "human":
             self._show()
-        return self._observation(), reward, self._terminated, False, self._info()
+        return self._pack(parts), reward, self._terminated, False, self._info(infos) if infos else {}
+
+    def _unusual(self, action: Any) -> Any:
+        """What the rules get for an action that is no plain integer."""
+        action = legal_action(self.action_space, action)
+        return self._number[action] if self._number else action.astype(self._world.dtype)
 
     def _stand_still(self) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         if not self._warned:
             gym.logger.warn("step() after a termination: the world stands still until reset()")
             self._warned = True
-        return self._observation(), 0.0, True, False, self._info()
+        observation, info = self._seen()
+        return observation, 0.0, True, False, info
+
+    def _seen(self) -> tuple[Any, dict[str, Any]]:
+        parts, infos = self._rules.look(self._leaves)  # type: ignore[arg-type]
+        return self._pack(parts), self._info(infos)
+
+    def _info(self, infos: Any) -> dict[str, Any]:
+        """The infos under their names, as Python numbers and labels."""
+        labels, named = self._labels, {}
+        for key, value in zip(self._keys, infos, strict=True):
+            named[key] = labels[key][int(value)] if key in labels else python_numbers(value)
+        return named
 
     def get_state(self) -> Snapshot:
         """The present state and the counters of this environment, without the generator."""
-        if self._state is None:
+        if self._leaves is None:
             raise ResetNeeded("call reset() before get_state()")
-        return Snapshot(_copied(self._state), self._steps, self._return, self._terminated)
+        return Snapshot(self._rules.kind(*_copied(self._leaves)), self._steps, self._return, self._terminated)
 
     def set_state(self, snapshot: Snapshot) -> None:
         """Goes back to what `get_state` gave, also in another environment of the same world."""
         state, self._steps, self._return, self._terminated = snapshot
-        self._state, self._warned = _copied(state), False
+        self._leaves, self._warned = _copied(state), False
 
     def render(self) -> Any:
         """The picture of the present state, as the render mode wants it."""
-        if self._state is None:
+        if self._leaves is None:
             raise ResetNeeded("call reset() before render()")
         if self.render_mode == "rgb_array":
             return self._drawn().frame(
@@ -157,7 +177,18 @@ class SingleEnv(gym.Env):
 
     def __getstate__(self) -> dict[str, Any]:
         """All but the window and what `_build` makes anew."""
-        made = ("_world", "_pack", "_canvas", "_scalar", "_xp", "_params")
+        made = (
+            "_world",
+            "_rules",
+            "_params",
+            "_step",
+            "_keys",
+            "_pack",
+            "_labels",
+            "_step_draws",
+            "_number",
+            "_canvas",
+        )
         return {name: value for name, value in vars(self).items() if name not in made}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -175,30 +206,7 @@ class SingleEnv(gym.Env):
 
     def _uniforms(self, count: int) -> Any:
         u = self.np_random.random(count)
-        return u.tolist() if self._scalar else u
-
-    def _action(self, action: Any) -> Any:
-        if not isinstance(action, int):
-            return action.astype(self._world.dtype)
-        if np.dtype(self._world.dtype).kind in "iu":
-            return action
-        return float(action) if self._scalar else np.dtype(self._world.dtype).type(action)
-
-    def _cast(self, state: Any) -> Any:
-        """The state's float leaves in the world's dtype; scalar worlds have Python numbers already."""
-        if self._scalar:
-            return state
-        return type(state)(*(cast_leaf(leaf, self._world.dtype) for leaf in state))
-
-    def _observation(self) -> Any:
-        return self._pack(self._world.observe(self._xp, self._params, self._state))
-
-    def _info(self) -> dict[str, Any]:
-        if self._world.info is None:
-            return {}
-        info = self._world.info(self._xp, self._params, self._state)
-        labels = self._world.labels
-        return {key: labels[key][int(value)] if key in labels else _python(value) for key, value in info.items()}
+        return u.tolist() if self._rules.scalar else u
 
 
 def world_name(env: Any, world: str | World | None) -> str | World:
@@ -230,18 +238,14 @@ def world_canvas(env: Any) -> Any:
     return Canvas(title=env.spec.id if env.spec else env.world, fps=env.metadata["render_fps"])
 
 
-def cast_leaf(leaf: Any, dtype: Any) -> Any:
-    """A leaf of a state as an array or NumPy scalar: floats in the world's dtype, integers as int64."""
-    leaf = np.asarray(leaf)
-    return leaf.astype(
-        {"f": np.float64 if np.dtype(dtype).kind in "iu" else dtype, "b": np.bool_}.get(leaf.dtype.kind, np.int64)
-    )[()]
+def _number_of_action(space: gym.Space, dtype: Any, scalar: bool) -> dict[int, Any]:
+    """What the rules get for each action of a `Discrete` space, in the world's dtype; empty for other spaces."""
+    if not isinstance(space, gym.spaces.Discrete):
+        return {}
+    number = np.dtype(dtype).type
+    actions = range(int(space.start), int(space.start + space.n))
+    return {action: python_numbers(number(action)) if scalar else number(action) for action in actions}
 
 
-def _python(value: Any) -> Any:
-    """A number or table as Python numbers."""
-    return value.tolist() if isinstance(value, (np.ndarray, np.generic)) else value
-
-
-def _copied(state: Any) -> Any:
-    return type(state)(*(leaf.copy() if isinstance(leaf, np.ndarray) else leaf for leaf in state))
+def _copied(leaves: Any) -> tuple[Any, ...]:
+    return tuple(leaf.copy() if isinstance(leaf, np.ndarray) else leaf for leaf in leaves)

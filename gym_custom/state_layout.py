@@ -64,6 +64,26 @@ class StateLayout:
         self.write(state, blocks)
         return [block.T for block in blocks]
 
+    def step_dtypes(self, world: World) -> list[Any]:
+        """Dtypes of the inputs of `step`: leaves, action and uniforms."""
+        return [*self.dtypes, np.dtype(world.dtype), *[np.dtype(np.float64)] * world.step_draws]
+
+    def step(self, world: World, xp: Any, params: Any, inputs: Sequence[Any]) -> tuple[Any, ...]:
+        """The step of a world as a function of bare leaves, action and uniforms: leaves, reward and terminated."""
+        leaves, action, u = inputs[: len(self.dtypes)], inputs[len(self.dtypes)], inputs[len(self.dtypes) + 1 :]
+        state = self.kind(*leaves)
+        next_leaves = (
+            leaf if getattr(leaf, "dtype", None) == dtype else xp.astype(leaf, dtype)
+            for leaf, dtype in zip(world.transition(xp, params, state, action, u or None), self.dtypes, strict=True)
+        )
+        next_state = self.kind(*next_leaves)
+        return (*next_state, *world.outcome(xp, params, state, action, next_state))
+
+    def look(self, world: World, xp: Any, params: Any, leaves: Sequence[Any]) -> tuple[Sequence[Any], dict[str, Any]]:
+        """The parts of the observation and the info, from bare leaves."""
+        state = self.kind(*leaves)
+        return world.observe(xp, params, state), {} if world.info is None else world.info(xp, params, state)
+
 
 def _settled(dtype: np.dtype, floats: Any) -> np.dtype:
     """The dtype of a leaf: floats as the world says (float64 in a world of integers), integers int64."""

@@ -12,7 +12,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from gym_custom.actions import BatchActions
-from gym_custom.batch_rules import batch_rules, look_at
+from gym_custom.batch_rules import batch_rules
 from gym_custom.infos import ALL_ROWS, BatchInfos
 from gym_custom.observations import ObservationPacker, row_of
 from gym_custom.resets import legal_rows, legal_seeds
@@ -228,7 +228,7 @@ class BatchEnv(VectorEnv):
     def _last_words(self, rows: np.ndarray) -> dict[str, Any]:
         """What finished rows show before they begin anew in the same step."""
         state = self._layout.state(self._rules.blocks, rows)
-        parts, info = look_at(self._world, self._params, state)
+        parts, info = self._layout.look(self._world, np, self._params, state)
         batch = self._pack.fill(None, slice(None), parts, len(rows))
         final_obs = np.full(self.num_envs, None, dtype=object)
         for i, row in enumerate(rows.tolist()):

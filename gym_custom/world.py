@@ -14,6 +14,8 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.envs.registration import EnvSpec
 
+from gym_custom.recording import Table
+
 Array = Any
 """A float, a NumPy array or a JAX array: the rules do not care."""
 
@@ -153,6 +155,11 @@ def plain_params(params: Any, convert: Callable[[Any], Any] = lambda value: valu
     """
     properties = [name for name, kind in vars(type(params)).items() if isinstance(kind, property)]
     return SimpleNamespace(**{name: convert(getattr(params, name)) for name in (*params._fields, *properties)})
+
+
+def recordable_params(params: Any) -> SimpleNamespace:
+    """The plain parameters for a recording: tables may be indexed with a symbol."""
+    return plain_params(params, lambda value: Table(np.asarray(value)) if np.ndim(value) == 1 else value)
 
 
 def _load(path: str) -> Any:
