@@ -5,12 +5,16 @@ from __future__ import annotations
 import ast
 import dataclasses
 import importlib
+import inspect
 import re
 import subprocess
 import sys
 from pathlib import Path
 
+import gymnasium
 import pytest
+
+from gym_custom import load_world
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("gym_custom", "agents")
@@ -78,11 +82,25 @@ def importers(library: str, files: list[Path]) -> set[str]:
 
 
 def rules_files() -> list[Path]:
-    """Every world's ``dynamics`` and, from there, whatever modules of the package it imports."""
-    found = [path for path in PACKAGE_FILES if path.stem == "dynamics"]
+    """The modules of every registered world's rules and, from there, whatever modules of the package they import."""
+    found = [path for path in PACKAGE_FILES if module_of(path) in rule_modules()]
     for path in found:  # grows while it is read
         found += [p for p in map(file_of, imports(path)) if p is not None and p not in found]
     return found
+
+
+def rule_modules() -> set[str]:
+    """Where the functions of the registered worlds come from."""
+    rules = [
+        getattr(load_world(env_id)[0], role)
+        for env_id in registered()
+        for role in ("initial_state", "transition", "outcome", "observe", "info")
+    ]
+    return {inspect.unwrap(getattr(rule, "func", rule)).__module__ for rule in rules if rule is not None}
+
+
+def registered() -> list[str]:
+    return sorted(i for i, s in gymnasium.registry.items() if str(s.entry_point).startswith("gym_custom"))
 
 
 def file_of(name: str) -> Path | None:
@@ -194,13 +212,6 @@ for i in {ids}:
 loaded = {heavy} & set(sys.modules)
 assert not loaded, loaded
 """
-
-
-def registered() -> list[str]:
-    import gymnasium
-
-    importlib.import_module("gym_custom")
-    return sorted(i for i, s in gymnasium.registry.items() if str(s.entry_point).startswith("gym_custom"))
 
 
 @pytest.mark.serial
