@@ -148,19 +148,19 @@ class RingMemory:
     def _batch(
         self, batch_size: int, n_step: int, discount: float | None, sequence_length: int, source: int | None
     ) -> Batch:
-        n_step, sequence_length = (
-            check_integer("n_step", n_step, 1),
-            check_integer("sequence_length", sequence_length, 1),
-        )
-        if self.ring.kind is Transition and (n_step > 1 or sequence_length > 1 or discount is not None):
+        if self.ring.kind is Transition and (n_step != 1 or sequence_length != 1 or discount is not None):
             raise ValueError("n_step, discount and sequence_length are for Experiences; these rows are Transitions")
         gamma = DISCOUNT if discount is None else check_fraction("discount", discount)
-        drawn = self.draw(batch_size, source)
-        if sequence_length > 1:
-            rows, mask = sequences(self.ring, drawn.slots, sequence_length, n_step, gamma)
-            return Batch(rows, drawn.ids, drawn.weights, drawn.probabilities, mask)
-        rows = transitions(self.ring, drawn.slots, n_step, gamma)
-        return Batch(rows, drawn.ids, drawn.weights, drawn.probabilities)
+        return self.gather(self.draw(batch_size, source), n_step, gamma, sequence_length)
+
+    def gather(self, drawn: Draw, n_step: int, discount: float, sequence_length: int) -> Batch:
+        """The Batch of drawn rows; arguments as those of ``sample``."""
+        check_integer("n_step", n_step, 1)
+        if check_integer("sequence_length", sequence_length, 1) == 1:
+            rows = transitions(self.ring, drawn.slots, n_step, discount)
+            return Batch(rows, drawn.ids, drawn.weights, drawn.probabilities)
+        rows, mask = sequences(self.ring, drawn.slots, sequence_length, n_step, discount)
+        return Batch(rows, drawn.ids, drawn.weights, drawn.probabilities, mask)
 
     def candidates(self, source: int) -> np.ndarray:
         """Slots of the rows of one source, oldest first; ValueError if there are none."""

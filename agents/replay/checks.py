@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-
 _INFINITY = int(np.float64(np.inf).view(np.uint64))
 
 

@@ -6,7 +6,6 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from agents.replay.ring import Ring
 from agents.types import Batch, Experience, Transition
 
 
@@ -57,18 +56,3 @@ class Draw(NamedTuple):
     ids: np.ndarray  # (N,), int64
     weights: np.ndarray  # (N,), importance weights
     probabilities: np.ndarray  # (N,)
-
-
-class DrawingMemory(ReplayMemory, Protocol):
-    """A memory that owns its rows: what HindsightMemory can wrap."""
-
-    ring: Ring
-    rng: np.random.Generator
-
-    def draw(self, batch_size: int, source: int | None = None) -> Draw:
-        """Draw rows without gathering them."""
-        ...
-
-    def count_sample(self) -> None:
-        """Note that a batch was drawn for training."""
-        ...

@@ -1,0 +1,210 @@
+"""Hindsight experience replay (Andrychowicz et al. 2017, arXiv:1707.01495) over a uniform or prioritized memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from gymnasium import spaces
+
+from agents.replay.checks import check_choice, check_fraction, check_integer
+from agents.replay.episodes import EpisodeIndex
+from agents.replay.prioritized import PrioritizedMemory
+from agents.replay.uniform import UniformMemory
+from agents.replay.windows import fold, follow
+from agents.trees import tree_map
+from agents.types import Batch, Experience, Transition
+
+STRATEGIES = ("future", "final", "episode")
+
+
+class HindsightMemory:
+    """Replay memory that replaces goals by what the same episode achieved later.
+
+    Of the rows of a batch, a share of num_goal_samples / (num_goal_samples + 1) gets another goal: what was achieved
+    after a random later step of its episode ("future"), after its last step ("final") or after any step ("episode").
+    Reward and termination of every step of the window are then worked out anew for that one goal, and the window is
+    cut where the goal is reached. Rows whose episode has not ended keep their goal; ``num_open`` counts them.
+
+    Goals are replaced when rows are drawn, so priorities belong to the stored rows.
+
+    Args:
+        memory: A UniformMemory or PrioritizedMemory over a Dict observation space. It may hold Experiences only.
+        achieved: Function from a batch of observations to goals (k, ...), which is given next observations, or the
+            key of the observation's entry that says what is achieved.
+        desired: Key of the entry that is the goal: replaced in obs and next_obs.
+        reward_function: f(achieved_next, goal, info) -> rewards (k,) of batches (k, ...); info is None.
+        termination_function: g(achieved_next, goal) -> bool (k,).
+        discount: Gamma of ``sample`` where none is given.
+        strategy: "future", "final" or "episode".
+        num_goal_samples: Rows with another goal for each row with its own, at least 1.
+
+    Raises:
+        ValueError: If an argument is out of its range or names no entry.
+        TypeError: If the memory is none of these two or a function cannot be called.
+    """
+
+    def __init__(
+        self,
+        memory: UniformMemory | PrioritizedMemory,
+        *,
+        achieved: str | Callable[[Any], np.ndarray],
+        desired: str,
+        reward_function: Callable[[np.ndarray, np.ndarray, None], np.ndarray],
+        termination_function: Callable[[np.ndarray, np.ndarray], np.ndarray],
+        discount: float = 0.99,
+        strategy: str = "future",
+        num_goal_samples: int = 4,
+    ):
+        if not isinstance(memory, (UniformMemory, PrioritizedMemory)):
+            raise TypeError(f"memory must be a UniformMemory or a PrioritizedMemory, got {type(memory).__name__}")
+        space = memory.observation_space
+        if not isinstance(space, spaces.Dict):
+            raise ValueError(f"hindsight needs a Dict observation space, got {space}")
+        for name, key in (("achieved", achieved), ("desired", desired)):
+            if not callable(key) and key not in space.keys():  # noqa: SIM118 (a Dict space is no dict)
+                raise ValueError(f"{name} must be one of the keys {sorted(space.keys())}, got {key!r}")
+        for name, function in (("reward", reward_function), ("termination", termination_function)):
+            if not callable(function):
+                raise TypeError(f"{name}_function must be callable, got {function!r}")
+        self.memory, self.desired = memory, desired
+        self.achieved = achieved if callable(achieved) else lambda obs: obs[achieved]
+        self.reward_function, self.termination_function = reward_function, termination_function
+        self.discount = check_fraction("discount", discount)
+        self.strategy = check_choice("strategy", strategy, STRATEGIES)
+        self.num_goal_samples = check_integer("num_goal_samples", num_goal_samples, 1)
+        self.num_open = 0
+        self._episodes = EpisodeIndex(memory.ring)
+
+    def __len__(self) -> int:
+        return len(self.memory)
+
+    def __getattr__(self, name: str) -> Any:
+        """What hindsight does not touch is the wrapped memory's: exponents, spaces, resize, all_experiences, ..."""
+        if name.startswith("_") or name == "memory":
+            raise AttributeError(name)
+        return getattr(self.memory, name)
+
+    @property
+    def capacity(self) -> int:
+        """Most rows that are held."""
+        return self.memory.capacity
+
+    def append(self, rows: Experience, priorities: Any = None, source: Any = 0) -> np.ndarray:
+        """Store Experiences, as the wrapped memory does."""
+        if not isinstance(rows, Experience):
+            raise TypeError(f"hindsight needs rows of kind Experience, got {type(rows).__name__}")
+        return self.memory.append(rows, priorities, source)
+
+    def update_priorities(self, ids: Any, abs_td_errors: Any) -> int:
+        """Give rows new priorities, as the wrapped memory does."""
+        return self.memory.update_priorities(ids, abs_td_errors)
+
+    def sample(
+        self,
+        batch_size: int,
+        n_step: int = 1,
+        discount: float | None = None,
+        sequence_length: int = 1,
+        source: int | None = None,
+    ) -> Batch:
+        """Draw a batch for training, as the wrapped memory does, and replace goals.
+
+        Args:
+            batch_size: Rows N of the batch.
+            n_step: Steps of a window; it ends sooner where its goal is reached.
+            discount: Gamma, default the one of the constructor.
+            sequence_length: Rows T of a sequence; all have one goal, and the mask ends where it is reached.
+            source: Draw only rows of this source.
+        """
+        batch = self._batch(batch_size, n_step, discount, sequence_length, source)
+        self.memory.count_sample()
+        return batch
+
+    def peek(
+        self,
+        batch_size: int,
+        n_step: int = 1,
+        discount: float | None = None,
+        sequence_length: int = 1,
+        source: int | None = None,
+    ) -> Batch:
+        """What ``sample`` would give now, leaving everything as it is."""
+        state, num_open = self.memory.rng.bit_generator.state, self.num_open
+        try:
+            return self._batch(batch_size, n_step, discount, sequence_length, source)
+        finally:
+            self.memory.rng.bit_generator.state, self.num_open = state, num_open
+
+    def state_dict(self) -> dict[str, np.ndarray]:
+        """The wrapped memory's state; the functions are the caller's to give again."""
+        return self.memory.state_dict()
+
+    def load_state_dict(self, state: dict[str, np.ndarray]) -> None:
+        """Take over a saved memory. An episode that was open stays without an end."""
+        self.memory.load_state_dict(state)
+
+    def _batch(
+        self, batch_size: int, n_step: int, discount: float | None, sequence_length: int, source: int | None
+    ) -> Batch:
+        gamma = self.discount if discount is None else check_fraction("discount", discount)
+        drawn = self.memory.draw(batch_size, source)
+        batch = self.memory.gather(drawn, n_step, gamma, sequence_length)
+        rows = self._choose(drawn.slots)
+        if rows.size:
+            goals = self._goals(drawn.slots[rows])
+            new, mask = self._relabel(drawn.slots[rows], goals, n_step, gamma, sequence_length)
+            tree_map(lambda old, part: old.__setitem__(rows, part), tuple(batch.transition), tuple(new))
+            if batch.mask is not None:
+                batch.mask[rows] = mask
+        return batch
+
+    def _choose(self, slots: np.ndarray) -> np.ndarray:
+        """Which rows of the batch (N,) get another goal."""
+        count = round(len(slots) * self.num_goal_samples / (self.num_goal_samples + 1))
+        chosen = np.sort(self.memory.rng.permutation(len(slots))[:count])
+        if self._episodes.ring is not self.memory.ring:  # resized or loaded
+            self._episodes = EpisodeIndex(self.memory.ring)
+        self._episodes.update()
+        finished = self._episodes.in_episode(slots[chosen])
+        self.num_open += int(count - finished.sum())
+        return chosen[finished]
+
+    def _goals(self, slots: np.ndarray) -> np.ndarray:
+        if self.strategy == "final":
+            later = self._episodes.final(slots)
+        elif self.strategy == "future":
+            later = self._episodes.future(slots, self.memory.rng)
+        else:
+            later = self._episodes.any(slots, self.memory.rng)
+        return np.asarray(self.achieved(self.memory.ring.next_obs(later)))
+
+    def _relabel(
+        self, slots: np.ndarray, goals: np.ndarray, n_step: int, gamma: float, sequence_length: int
+    ) -> tuple[Transition, np.ndarray]:
+        """Windows for these goals (k, ...): the transition (k, ...) or (k, T, ...), and the mask (k, T)."""
+        steps = follow(self.memory.ring, slots, sequence_length)
+        starts, num = steps.slots.T.ravel(), steps.slots.shape[::-1]
+        rows, reached = self._windows(starts, np.repeat(goals, sequence_length, 0), n_step, gamma)
+        before = np.cumsum(reached.reshape(num), axis=1) - reached.reshape(num)
+        mask = steps.valid.T & (before == 0)
+        if sequence_length == 1:
+            return rows, mask
+        rows = Transition(*tree_map(lambda leaf: leaf.reshape(*num, *leaf.shape[1:]), tuple(rows)))
+        return rows._replace(reward=np.where(mask, rows.reward, 0.0), discount=np.where(mask, rows.discount, 0.0)), mask
+
+    def _windows(
+        self, slots: np.ndarray, goals: np.ndarray, n_step: int, gamma: float
+    ) -> tuple[Transition, np.ndarray]:
+        """n-step windows for these goals, and whether the first step reaches the goal, (k,)."""
+        ring = self.memory.ring
+        steps = follow(ring, slots, n_step)
+        achieved = np.asarray(self.achieved(ring.next_obs(steps.slots.ravel())))  # (K * k, ...)
+        repeated = np.concatenate([goals] * n_step)
+        reward = np.asarray(self.reward_function(achieved, repeated, None), float).reshape(steps.slots.shape)
+        ended = np.asarray(self.termination_function(achieved, repeated), bool).reshape(steps.slots.shape)
+        reward, carried, length = fold(reward, ended, steps.valid, gamma)
+        obs, next_obs = ring.obs(slots), ring.next_obs(steps.slots[length - 1, np.arange(len(slots))])
+        obs[self.desired][...] = next_obs[self.desired][...] = goals
+        return Transition(obs, ring.action(slots), reward, carried, next_obs), ended[0]
