@@ -18,6 +18,8 @@ import numpy as np
 import pygame
 import pytest
 from gymnasium.error import DependencyNotInstalled, ResetNeeded
+from gymnasium.wrappers import RecordVideo
+from gymnasium.wrappers import vector as vector_wrappers
 from PIL import Image
 
 import gym_custom
@@ -383,6 +385,37 @@ class TestWindows:
             assert np.array_equal(twin.step(2)[0], [4, 3])
             twin.close()
         assert self.window(env) is not None
+
+
+class TestWrappers:
+    def test_record_video_takes_every_frame_at_the_right_pace(self, tmp_path):
+        import imageio_ffmpeg
+
+        env = RecordVideo(gym.make("GridWorld-v0", size=3, render_mode="rgb_array"), str(tmp_path / "films"))
+        env.reset(seed=0)
+        for action in (2, 2, 3, 3):
+            env.step(action)
+        env.close()
+        (path,) = (tmp_path / "films").glob("*.mp4")
+        frames, seconds = imageio_ffmpeg.count_frames_and_secs(str(path))
+        assert frames == 5
+        assert frames / seconds == pytest.approx(env.metadata["render_fps"], rel=0.05)
+
+    def test_vector_record_video(self, tmp_path):
+        rows = gym.make_vec("NumpyCartPole-v1", num_envs=3, render_mode="rgb_array")
+        rows = vector_wrappers.RecordVideo(rows, str(tmp_path / "films"))
+        rows.reset(seed=0)
+        for _ in range(30):
+            rows.step(np.ones(3, int))
+        rows.close()
+        assert list((tmp_path / "films").glob("*.mp4"))
+
+    def test_vector_human_rendering(self):
+        pytest.importorskip("cv2", reason="Gymnasium's vector HumanRendering shrinks pictures with OpenCV")
+        rows = vector_wrappers.HumanRendering(gym.make_vec("GridWorld-v0", num_envs=2, render_mode="rgb_array"))
+        rows.reset(seed=0)
+        rows.step(np.array([2, 3]))
+        rows.close()
 
 
 # Golden images
