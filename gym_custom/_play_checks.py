@@ -15,7 +15,8 @@ import numpy as np
 from gymnasium import spaces
 
 from gym_custom.observations import ObservationPacker
-from gym_custom.single import Snapshot, cast_leaf
+from gym_custom.single import Snapshot
+from gym_custom.state_layout import cast_leaf
 from gym_custom.world import World, plain_params
 
 ROWS = 11

@@ -37,12 +37,12 @@ class BatchActions:
         num_envs: Number of rows.
     """
 
-    def __init__(self, space: spaces.Space, num_envs: int):
+    def __init__(self, space: Any, num_envs: int):
         self._space = space
         self._discrete = isinstance(space, spaces.Discrete)
         if self._discrete:
-            self._first, self._last = int(space.start), int(space.start + space.n - 1)  # type: ignore[attr-defined]
-        self._shape = (num_envs, *space.shape)  # type: ignore[misc]
+            self._first, self._last = int(space.start), int(space.start + space.n - 1)
+        self._shape = (num_envs, *space.shape)
         self._kinds = "iu" if self._discrete else "fiu"
 
     def put(self, actions: Any, out: np.ndarray) -> None:
@@ -71,7 +71,7 @@ class BatchActions:
         out[...] = actions
 
     def _put_points(self, actions: np.ndarray, out: np.ndarray) -> None:
-        legal = (actions >= self._space.low) & (actions <= self._space.high)  # type: ignore[attr-defined]
+        legal = (actions >= self._space.low) & (actions <= self._space.high)
         if not legal.all():
             self._refuse_rows(legal.reshape(len(legal), -1).all(axis=1), actions)
         np.copyto(out, np.moveaxis(actions, 0, -1), casting="unsafe")
@@ -101,7 +101,7 @@ def _legal_index(space: spaces.Discrete, action: Any) -> int:
     return action
 
 
-def _legal_point(space: spaces.Space, action: Any) -> np.ndarray:
+def _legal_point(space: Any, action: Any) -> np.ndarray:
     found = np.asarray(action)
     if found.dtype.kind not in "fiu":
         raise TypeError(f"action {action!r} is not legal: it must be {_describe(space)}")
@@ -110,7 +110,7 @@ def _legal_point(space: spaces.Space, action: Any) -> np.ndarray:
     return found
 
 
-def _describe(space: spaces.Space) -> str:
+def _describe(space: Any) -> str:
     if isinstance(space, spaces.Discrete):
         return f"an integer from {space.start} to {space.start + space.n - 1}"
     return f"numbers of shape {space.shape} from {space.low.tolist()} to {space.high.tolist()}"

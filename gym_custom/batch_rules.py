@@ -15,6 +15,10 @@ _NUMBERS_AT_ONCE = 16_384  # of the widest leaf in a tile of called rules
 _BYTES_AT_ONCE = 32_768  # of a leaf in a tile of recorded rules: their buffers stay in the cache
 
 
+Look = tuple[slice, Any, dict[str, Any]]
+"""Some rows, the parts of their observations (a list, or a matrix with a part a row), and their info."""
+
+
 class BatchRules(Protocol):
     """The states of n rows and the rules that move them on.
 
@@ -35,8 +39,8 @@ class BatchRules(Protocol):
     def advance(self) -> None:
         """One step of all rows."""
 
-    def look(self) -> Iterator[tuple[slice, Sequence[Any], dict[str, Any]]]:
-        """Tile by tile the rows, the parts of their observations (a list or a matrix), and their info."""
+    def look(self) -> Iterator[Look]:
+        """What there is to see, tile by tile."""
 
 
 def batch_rules(world: World, params: Any, layout: StateLayout, num_envs: int) -> BatchRules:
@@ -68,8 +72,8 @@ class CalledRules:
             self.reward[rows], self.terminated[rows] = world.outcome(np, params, state, action, next_state)
         self.blocks, self._others = self._others, self.blocks
 
-    def look(self) -> Iterator[tuple[slice, Sequence[Any], dict[str, Any]]]:
-        """Tile by tile the rows, the parts of their observations, and their info."""
+    def look(self) -> Iterator[Look]:
+        """What there is to see, tile by tile."""
         for rows in self._tiles:
             yield rows, *self._layout.look(self._world, np, self._params, self._layout.state(self.blocks, rows))
 
@@ -108,8 +112,8 @@ class RecordedRules:
         self._step, self._step_back = self._step_back, self._step
         self._look, self._look_back = self._look_back, self._look
 
-    def look(self) -> Iterator[tuple[slice, Sequence[Any], dict[str, Any]]]:
-        """All rows, the parts of their observations, and their info."""
+    def look(self) -> Iterator[Look]:
+        """What there is to see, in one tile."""
         if self._sees_itself:
             yield self._all_rows, self.blocks[0], self._info
             return
@@ -143,7 +147,7 @@ def _outputs(look: Program, parts: int, num_envs: int) -> tuple[Any, list[np.nda
     dtypes = [output.dtype if hasattr(output, "dtype") else np.asarray(output).dtype for output in look.outputs]
     if len(set(dtypes[:parts])) == 1:
         matrix = np.empty((parts, num_envs), dtypes[0])
-        return matrix, [*matrix, *(np.empty(num_envs, dtype) for dtype in dtypes[parts:])]
+        return matrix, list(matrix) + [np.empty(num_envs, dtype) for dtype in dtypes[parts:]]
     arrays = [np.empty(num_envs, dtype) for dtype in dtypes]
     return arrays[:parts], arrays
 

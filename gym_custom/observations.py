@@ -17,17 +17,20 @@ class ObservationPacker:
     a part of shape (...) is one number of a leaf, a part of shape (k, ...) is k numbers.
     """
 
-    def __init__(self, space: spaces.Space):
+    def __init__(self, space: Any):
         self._space = space
         self._dtype, self._ndim = space.dtype, len(space.shape or ())
+        self._plain: bool | None = None  # whether parts are the numbers of the only leaf; known once they were seen
         leaf = isinstance(space, (spaces.Box, spaces.MultiDiscrete))
-        self._one_leaf = int(np.prod(space.shape)) if leaf else 0  # its numbers, where the space has but one leaf
+        self._one_leaf = int(np.prod(space.shape or ())) if leaf else 0  # its numbers, where the space has but one leaf
 
     def single(self, parts: Sequence[Any]) -> Any:
         """One observation, of its own memory; the parts have no batch axis."""
-        if len(parts) == self._one_leaf:  # as many parts as numbers
+        if self._plain is None:
+            self._plain = len(parts) == self._one_leaf and not any(map(np.ndim, parts))
+        if self._plain:
             observation = np.array(parts, self._dtype)
-            return observation if observation.ndim == self._ndim else observation.reshape(self._space.shape)  # type: ignore[arg-type]
+            return observation if observation.ndim == self._ndim else observation.reshape(self._space.shape)
         return _single(self._space, iter(parts))
 
     def fill(self, out: Any, rows: slice, parts: Sequence[Any], num_envs: int) -> Any:
@@ -43,7 +46,7 @@ class ObservationPacker:
             The batch.
         """
         if self._one_leaf and isinstance(parts, np.ndarray) and parts.shape == (self._one_leaf, num_envs):
-            return parts.T.astype(self._space.dtype, order="C").reshape(num_envs, *self._space.shape)  # type: ignore[misc]
+            return parts.T.astype(self._space.dtype, order="C").reshape(num_envs, *self._space.shape)
         if out is None:
             out = create_empty_array(self._space, num_envs, fn=np.empty)
         _fill(self._space, iter(parts), out, rows)
@@ -59,7 +62,7 @@ def row_of(space: spaces.Space, batch: Any, row: int) -> Any:
     return batch[row] if isinstance(space, spaces.Discrete) else batch[row].copy()
 
 
-def _single(space: spaces.Space, parts: Iterator[Any]) -> Any:
+def _single(space: Any, parts: Iterator[Any]) -> Any:
     if isinstance(space, spaces.Dict):
         return {key: _single(leaf, parts) for key, leaf in space.items()}
     if isinstance(space, spaces.Tuple):
@@ -76,7 +79,7 @@ def _single(space: spaces.Space, parts: Iterator[Any]) -> Any:
     return out
 
 
-def _fill(space: spaces.Space, parts: Iterator[Any], out: Any, rows: slice) -> None:
+def _fill(space: Any, parts: Iterator[Any], out: Any, rows: slice) -> None:
     if isinstance(space, spaces.Dict):
         for key, leaf in space.items():
             _fill(leaf, parts, out[key], rows)

@@ -45,7 +45,7 @@ def seed_words(entropy: np.ndarray) -> np.ndarray:
     """
     constant = _INIT_A
 
-    def hashed(value: np.ndarray) -> np.ndarray:
+    def hashed(value: Any) -> Any:
         nonlocal constant
         value = value ^ np.uint32(constant)
         constant = constant * _MULT_A & 0xFFFFFFFF
@@ -151,7 +151,7 @@ class RowGenerators:
         """A NumPy generator that stands where this row stands, or so many numbers further."""
         bits = np.random.PCG64(0)
         join = lambda words: (int(words.high[row]) << 64) | int(words.low[row])  # noqa: E731
-        state = {"state": join(self.state), "inc": join(self.increment)}
+        state: Any = {"state": join(self.state), "inc": join(self.increment)}
         bits.state = {"bit_generator": "PCG64", "state": state, "has_uint32": 0, "uinteger": 0}
         return np.random.Generator(bits.advance(ahead))
 

@@ -85,6 +85,12 @@ class StateLayout:
         return world.observe(xp, params, state), {} if world.info is None else world.info(xp, params, state)
 
 
+def cast_leaf(leaf: Any, floats: Any) -> Any:
+    """A leaf of a state in the dtype that it is kept in, as `_settled` has it."""
+    leaf = np.asarray(leaf)
+    return leaf.astype(_settled(leaf.dtype, floats))[()]
+
+
 def _settled(dtype: np.dtype, floats: Any) -> np.dtype:
     """The dtype of a leaf: floats as the world says (float64 in a world of integers), integers int64."""
     if dtype.kind == "f":

@@ -240,7 +240,7 @@ class BatchEnv(VectorEnv):
         self._infos.mask(infos, rows)
         return infos
 
-    @property
+    @property  # type: ignore[misc]
     def np_random(self) -> tuple[np.random.Generator, ...]:  # type: ignore[override]
         """For each row a generator that will draw what the row draws next; using it does not move the row."""
         self._need_start("np_random")
