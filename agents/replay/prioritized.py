@@ -262,7 +262,7 @@ class PrioritizedMemory(RingMemory):
             masses *= total / count
         else:
             masses *= total
-        return np.minimum(masses, math.nextafter(total, 0.0), masses)  # a product may be rounded up to the total
+        return np.minimum(masses, math.nextafter(total, 0.0), out=masses)  # a product may be rounded up to the total
 
     def _draw_from(self, candidates: np.ndarray, batch_size: int) -> Draw:
         """Draw from these slots alone; uniformly where all their priorities are 0."""
