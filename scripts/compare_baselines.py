@@ -19,7 +19,7 @@ from pathlib import Path
 import gymnasium as gym
 from comparison import pages
 from comparison.algorithms import ALGORITHMS
-from comparison.cells import STATUS, Cell, read_config, read_status, write_config
+from comparison.cells import Cell, read_config, read_status, write_config
 from comparison.progress import read_progress
 from comparison.provenance import provenance
 from comparison.scheduler import Job, run_jobs
@@ -86,14 +86,15 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
     if "--log-folder" not in rest and "-f" not in rest:
         quick.log_folder = Path(QUICK_FOLDER)
         if not quick.resume:
-            _move_aside(quick.log_folder)
+            _move_aside(quick.log_folder, quick.log_folder.parent)
     return quick
 
 
-def _move_aside(folder: Path) -> None:
-    """Keep an older quick comparison beside the new one."""
+def _move_aside(folder: Path, parent: Path) -> None:
+    """Keep an older folder, under a name with the time, so that nothing is overwritten."""
     if folder.exists():
-        folder.rename(folder.with_name(time.strftime(f"{folder.name}-%Y%m%d-%H%M%S")))
+        parent.mkdir(parents=True, exist_ok=True)
+        folder.rename(parent / time.strftime(f"{folder.name}-%Y%m%d-%H%M%S"))
 
 
 def _cells(arguments: argparse.Namespace) -> list[Cell]:
@@ -136,7 +137,8 @@ def _prepare(cells: list[Cell], log_folder: Path, resume: bool) -> list[Job]:
             if read_config(folder)[0] != cell:
                 raise ValueError(f"{folder} holds a run with other settings: choose another --log-folder.")
             continue
-        (folder / STATUS).unlink(missing_ok=True)
+        if folder.exists():
+            _move_aside(folder, log_folder / "broken" / cell.algo)
         write_config(folder, cell, source)
         jobs.append(Job(folder, ALGORITHMS[cell.algo].processes))
     return jobs

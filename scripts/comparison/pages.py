@@ -120,13 +120,13 @@ def _write_csv(path: Path, runs: list[Run]) -> None:
             writer.writerow([known.get(key, "") for key in columns] + solved + [run.status.get("error", "")])
 
 
-def number(value: float | None, digits: int = 3) -> str:
-    """A number for a table: thousands apart, as many digits as it is sure of; a dash for none."""
+def number(value: float | None) -> str:
+    """A number for a table: thousands apart, about three digits; a dash for none."""
     if value is None or math.isnan(value):
         return "–"
-    if abs(value) >= 100:
-        return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.1f}"
-    return f"{value:.{digits}g}"
+    if abs(value) >= 1000:
+        return f"{value:,.0f}"
+    return f"{value:.1f}" if abs(value) >= 10 else f"{value:.3g}"
 
 
 def interval(estimate: Estimate) -> str:

@@ -297,6 +297,9 @@ def test_resume_keeps_finished_runs_and_redoes_broken_ones(compared, capsys):
     write_json(run / "status.json", {"status": "interrupted"})
     assert compare_baselines.main([*TINY, "--log-folder", str(compared), "--resume"]) == 0
     assert read_status(run)["status"] == "finished"
+    (broken,) = (compared / "broken" / "ppo").iterdir()
+    assert read_status(broken)["status"] == "interrupted"
+    assert len((compared / "runs.csv").read_text().splitlines()) == 3
 
 
 @pytest.mark.parametrize(
