@@ -53,6 +53,16 @@ def size_of(path: Path) -> tuple[int, int]:
         return film.size
 
 
+@pytest.fixture(scope="module")
+def agent(tmp_path_factory) -> Path:
+    """A saved agent that has learnt nothing yet."""
+    from agents.apex import ApeX, ApeXConfig
+
+    path = tmp_path_factory.mktemp("agent") / "run.apex"
+    ApeX("NumpyCartPole-v1", ApeXConfig(cluster="inline", num_actors=1)).save(path)
+    return path
+
+
 class TestDemo:
     def test_a_gif_of_one_episode(self, tmp_path, capsys):
         path = tmp_path / "new" / "walk.gif"
@@ -102,6 +112,21 @@ class TestDemo:
         arguments = [*SHORT, "--env-kwargs", "size=3", "start=[2,0]", "--policy", policy, "--num-envs", rows]
         assert demo.main([*arguments, "--output", str(tmp_path / "a.gif")]) == 0
         assert "return 1" in capsys.readouterr().out
+
+    @pytest.mark.parametrize("rows", ["1", "2"])
+    def test_a_trained_agent_plays(self, agent, rows, tmp_path, capsys):
+        arguments = ["--env", "NumpyCartPole-v1", "--model", str(agent), "--num-envs", rows]
+        assert demo.main([*arguments, "--output", str(tmp_path / "a.gif")]) == 0
+        assert "return" in capsys.readouterr().out
+
+    def test_an_agent_of_another_world_is_refused(self, agent, capsys):
+        assert demo.main([*SHORT, "--model", str(agent)]) == 2
+        assert "was trained on observations" in capsys.readouterr().err
+
+    def test_a_foreign_file_is_refused(self, tmp_path, capsys):
+        (tmp_path / "a.apex").write_bytes(b"no agent")
+        assert demo.main([*SHORT, "--model", str(tmp_path / "a.apex")]) == 2
+        assert capsys.readouterr().err.count("\n") == 1
 
     def test_the_same_seed_shows_the_same(self, tmp_path):
         films = [tmp_path / name for name in ("a.gif", "b.gif", "c.gif")]
