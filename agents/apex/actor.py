@@ -116,7 +116,8 @@ class Actor:
         q = self.values(obs) if q is None else q
         valid = ~self._over
         here, after = (self.obs, self.q), (obs, q)
-        windows = self.windows.push(here, actions, reward, terminated, truncated, after, valid=valid)
+        scaled = reward * self.config.reward_scale
+        windows = self.windows.push(here, actions, scaled, terminated, truncated, after, valid=valid)
         self.obs, self.q, self._over = obs, q, terminated | truncated
         self.recent_q.append(q)
         if self.tape is not None:

@@ -30,6 +30,8 @@ class ApeXConfig:
     """Steps in a window, the n of the n-step return."""
     gamma: float = 0.99
     """Discount per step, in [0, 1]."""
+    reward_scale: float = 1.0
+    """What rewards are multiplied with for learning; values of about 1 to 10 are learnt fastest [signs of rewards]."""
     max_epsilon: float = 0.4
     """Exploration of the most random row, the epsilon of eps ** (1 + alpha * i / (N - 1)), in [0, 1]."""
     epsilon_alpha: float = 7.0
@@ -56,8 +58,10 @@ class ApeXConfig:
     """Rows of one update [512]."""
     samples_per_insert: float = 16.0
     """Rows trained per row collected [about 0.8]; holds whatever the machine's speed."""
-    learning_rate: float = 1e-3
+    learning_rate: float = 2e-3
     """Adam's step size at the start [RMSProp, 6.25e-5]."""
+    adam_epsilon: float = 1e-4
+    """Adam's epsilon: the larger it is, the smaller are the steps once gradients are small [1.5e-7]."""
     final_learning_rate: float = 1e-4
     """Adam's step size after annealing_steps; it falls linearly."""
     annealing_steps: int = 50_000
@@ -154,6 +158,7 @@ _RULES = {
     "envs_per_actor": _at_least(1),
     "n_step": _at_least(1),
     "gamma": _UNIT,
+    "reward_scale": _POSITIVE,
     "max_epsilon": _UNIT,
     "epsilon_alpha": _NOT_NEGATIVE,
     "warmup_steps": _at_least(1),
@@ -168,6 +173,7 @@ _RULES = {
     "samples_per_insert": _POSITIVE,
     "learning_rate": _NOT_NEGATIVE,
     "final_learning_rate": _NOT_NEGATIVE,
+    "adam_epsilon": _POSITIVE,
     "annealing_steps": _at_least(1),
     "max_gradient_norm": _POSITIVE,
     "target_update_interval": _at_least(1),

@@ -48,7 +48,9 @@ class Learner:
         flat = FlatParameters(network)
         self._online_vector, self.gradient = flat.vector, flat.gradient
         self._target_vector = FlatParameters(self.target).vector.data
-        self.optimizer = torch.optim.Adam([self._online_vector], lr=config.learning_rate, foreach=False)
+        self.optimizer = torch.optim.Adam(
+            [self._online_vector], lr=config.learning_rate, eps=config.adam_epsilon, foreach=False
+        )
         self.updates = 0
 
     def update(self, env_steps: int) -> Update:

@@ -31,8 +31,9 @@ def test_a_resumed_run_equals_an_unbroken_one_to_the_last_bit(tmp_path, env, n_s
     np.testing.assert_array_equal(parameters(rest), parameters(whole))
     moments = [ape.learner.optimizer.state_dict()["state"][0]["exp_avg"] for ape in (rest, whole)]
     assert torch.equal(*moments)
-    mine, yours = rest.memory.state_dict(), whole.memory.state_dict()
-    assert all(np.array_equal(mine[name], yours[name]) for name in yours)
+    np.testing.assert_array_equal(rest.memory.priorities, whole.memory.priorities)
+    for mine, yours in zip(rest.memory.all_experiences(), whole.memory.all_experiences(), strict=True):
+        np.testing.assert_array_equal(mine, yours)
 
 
 def test_two_calls_of_learn_equal_one(tmp_path):

@@ -107,7 +107,7 @@ def test_a_step_agrees_with_torchs_own_loop():
     transition, weights = rows(8), np.linspace(0.1, 1.0, 8)
     learner = make_learner(Script(transition, weights), max_gradient_norm=0.1, learning_rate=0.01)
     plain = make_network(OBS, ACT, (8,), True, 0)
-    optimizer = torch.optim.Adam(plain.parameters(), lr=0.01)
+    optimizer = torch.optim.Adam(plain.parameters(), lr=0.01, eps=learner.config.adam_epsilon)
     x, action = torch.from_numpy(transition.obs), torch.from_numpy(transition.action)
     for _ in range(3):
         with torch.no_grad():
