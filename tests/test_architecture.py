@@ -127,7 +127,7 @@ def test_the_packages_import_neither_scripts_nor_tests():
     assert not [name_of(p) for p in PACKAGE_FILES if {"scripts", "tests"} & roots(p)]
 
 
-@pytest.mark.parametrize("path", RULES, ids=name_of)
+@pytest.mark.parametrize("path", sorted(RULES), ids=name_of)
 def test_rules_import_only_math_typing_functools_and_each_other(path):
     foreign = {n for n in imports(path) if n.split(".")[0] not in ("math", "typing", "functools", "__future__")}
     assert {file_of(name) in RULES and file_of(name).parent == path.parent for name in foreign} <= {True}
