@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 import sys
+import tracemalloc
 
 import gymnasium as gym
 import numpy as np
 import pytest
-from contract import IDS, actions, make, make_vec, play, same
+from contract import IDS, actions, make, make_vec, play, play_rows, same
 from gymnasium.wrappers import RecordVideo
+from gymnasium.wrappers.vector import HumanRendering
+from gymnasium.wrappers.vector import RecordVideo as RecordRows
 
 every_id = pytest.mark.parametrize("env_id", IDS)
 
@@ -254,3 +258,64 @@ def test_record_video_writes_frames_at_the_envs_pace(env_id, tmp_path):
     assert env.frames_per_sec == env.metadata["render_fps"]
     assert len({frame.tobytes() for frame in frames}) > 1
     assert [path.suffix for path in films.iterdir()].count(".mp4") == 1
+
+
+@pytest.mark.parametrize("env_id", ["NumpyCartPole-v1", "GridWorld-v0", "MyEnv-v0"])
+def test_gymnasiums_vector_film_takes_it(env_id, tmp_path):
+    pytest.importorskip("moviepy", reason="Gymnasium's RecordVideo needs moviepy")
+    rows = make_vec(env_id, num_envs=3, render_mode="rgb_array", max_episode_steps=5)
+    films = RecordRows(rows, str(tmp_path / "films"), video_aspect_ratio=(1, 1), disable_logger=True)
+    play_rows(films, actions(rows, 12))
+    films.close()
+    assert [path.suffix for path in (tmp_path / "films").iterdir()].count(".mp4") >= 1
+
+
+def test_gymnasiums_vector_window_takes_it():
+    pytest.importorskip("cv2", reason="Gymnasium's vector HumanRendering scales pictures with OpenCV")
+    window = HumanRendering(make_vec("MyEnv-v0", num_envs=3, render_mode="rgb_array"))
+    play_rows(window, actions(window.unwrapped, 3))
+    window.close()
+
+
+@pytest.mark.parametrize("env_id", ["NumpyCartPole-v1", "GridWorld-v0", "MyEnv-v0"])
+def test_memory_does_not_grow_with_pictures(env_id):
+    env = make(env_id, render_mode="rgb_array", max_episode_steps=20)
+
+    def pictures(count: int) -> None:
+        env.reset(seed=0)
+        for _ in range(count):
+            _, _, te, tr, _ = env.step(0)
+            env.render()
+            if te or tr:
+                env.reset()
+
+    pictures(60)
+    tracemalloc.start()
+    try:
+        before = tracemalloc.get_traced_memory()[0]
+        pictures(120)
+        assert tracemalloc.get_traced_memory()[0] - before < 200_000
+    finally:
+        tracemalloc.stop()
+    env.close()
+
+
+@pytest.mark.parametrize("env_id", ["NumpyCartPole-v1", "GridWorld-v0", "MyEnv-v0"])
+def test_no_surfaces_or_fonts_outlive_their_env(env_id):
+    import pygame
+
+    def alive() -> int:
+        gc.collect()
+        return sum(isinstance(thing, pygame.Surface | pygame.font.Font) for thing in gc.get_objects())
+
+    def once() -> None:
+        env = make(env_id, render_mode="rgb_array")
+        env.reset(seed=0)
+        env.render()
+        env.close()
+
+    once()
+    before = alive()
+    for _ in range(10):
+        once()
+    assert alive() <= before
