@@ -108,13 +108,14 @@ def _paint_values(canvas: Canvas, land: Layout, values: np.ndarray, goals: set[i
     best = values.max(axis=1)
     shown = [cell for cell in np.flatnonzero(land.is_free) if cell not in goals]
     low, high = best[shown].min(), best[shown].max()
+    decimals = max(0, 3 - len(str(int(max(abs(low), abs(high))))))
     for cell in shown:
         share = (best[cell] - low) / (high - low) if high > low else 0.0
         _tile(canvas, _center(land, cell), mix(Palette.PANEL, Palette.ACCENT, 0.9 * share))
         _paint_moves(canvas, _center(land, cell), values[cell], side)
         if side >= 44:
             x, y = _center(land, cell)
-            canvas.text((x, y - 0.36), f"{best[cell]:.3g}", Palette.INK, size=min(11.0, side / 5))
+            canvas.text((x, y - 0.36), f"{best[cell]:.{decimals}f}", Palette.INK, size=min(11.0, side / 5))
 
 
 def _paint_moves(canvas: Canvas, center: tuple[float, float], values: np.ndarray, side: float) -> None:
@@ -122,7 +123,9 @@ def _paint_moves(canvas: Canvas, center: tuple[float, float], values: np.ndarray
     if not values.any():
         return
     x, y = center[0], center[1] + (0.06 if side >= 44 else 0.0)
-    for move in np.flatnonzero(np.isclose(values, values.max(), rtol=1e-9, atol=1e-12)):
+    moves = np.flatnonzero(np.isclose(values, values.max(), rtol=1e-9, atol=1e-12))
+    back = 0.22 if moves.size == 1 else 0.0  # several arrows start from the middle
+    for move in moves:
         down, right = MOVES[move]
-        tip = (x + 0.26 * right, y - 0.26 * down)
-        canvas.arrow((x, y), tip, Palette.INK, width=max(1.0, side / 30), head=side / 7)
+        tail, tip = (x - back * right, y + back * down), (x + 0.26 * right, y - 0.26 * down)
+        canvas.arrow(tail, tip, Palette.INK, width=max(1.0, side / 30), head=side / 7)
