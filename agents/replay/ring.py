@@ -177,8 +177,8 @@ class Ring:
 
     def record(self, slots: np.ndarray) -> Experience | Transition:
         """The rows in these slots as they were given, whatever the shape of ``slots``."""
-        columns = {name: column[slots] for name, column in self.columns.items()}
         kind = self.kind or Experience
+        columns = {name: column[slots] for name, column in (self.columns or _columns(kind, 0)).items()}
         return kind(obs=self.obs(slots), action=self.action(slots), next_obs=self.next_obs(slots), **columns)
 
     def obs(self, slots: np.ndarray) -> Any:
@@ -229,7 +229,7 @@ class Ring:
     def _open_columns(self, kind: type) -> None:
         if self.kind is None:
             self.kind = kind
-            self.columns = {name: np.zeros(self.capacity, dtype) for name, dtype in COLUMNS[kind].items()}
+            self.columns = _columns(kind, self.capacity)
 
     def _write(self, rows: Rows, source: np.ndarray | int) -> None:
         """Store the newest rows, except for their next observations."""
@@ -263,6 +263,10 @@ class Ring:
         same = same_rows(self.store.take(places), [array[first] for array in rows.obs])
         self.store.release(places[same])
         self.next[before[same]] = slots[first[same]]
+
+
+def _columns(kind: type, size: int) -> dict[str, np.ndarray]:
+    return {name: np.zeros(size, dtype) for name, dtype in COLUMNS[kind].items()}
 
 
 def _column(name: str, values: Any, dtype: type) -> np.ndarray:
