@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import gymnasium as gym
 import pygame
-from demo import Parser, WrongArguments, pair, render_modes
+from command_line import Parser, WrongArguments, pair, render_modes
 from gymnasium.utils.play import play
 from screens import MissingExtra, open_screen
 

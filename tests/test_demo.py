@@ -16,6 +16,7 @@ SCRIPTS = str(Path(__file__).parents[1] / "scripts")
 sys.path.insert(0, SCRIPTS)
 
 import demo  # noqa: E402
+import models  # noqa: E402
 import play  # noqa: E402
 import screens  # noqa: E402
 
@@ -119,6 +120,21 @@ class TestDemo:
         assert demo.main([*arguments, "--output", str(tmp_path / "a.gif")]) == 0
         assert "return" in capsys.readouterr().out
 
+    @pytest.mark.parametrize("rows", ["1", "2"])
+    @pytest.mark.parametrize("kwargs", [[], ["observation=index"]], ids=["position", "index"])
+    def test_a_table_of_values_plays_and_shows(self, kwargs, rows, tmp_path, capsys):
+        q = np.zeros((3, 3, 4))
+        q[:, 1:, 2], q[1:, 0, 3] = 1.0, 1.0
+        np.save(tmp_path / "q.npy", q.reshape(9, 4) if kwargs else q)
+        arguments = [*SHORT, *kwargs, "--model", str(tmp_path / "q.npy"), "--num-envs", rows]
+        assert demo.main([*arguments, "--output", str(tmp_path / "a.gif")]) == 0
+        assert "return 1" in capsys.readouterr().out
+        if rows == "1":
+            env = gym.make("GridWorld-v0", size=3).unwrapped
+            env.reset()
+            with Image.open(tmp_path / "a.gif") as film:
+                assert abs(self.picture(film, 0) - env.draw_values(q)).mean() < 2
+
     def test_an_agent_of_another_world_is_refused(self, agent, capsys):
         assert demo.main([*SHORT, "--model", str(agent)]) == 2
         assert "was trained on observations" in capsys.readouterr().err
@@ -141,7 +157,7 @@ class TestDemo:
 
     def test_the_cart_pole_stands_to_the_end(self):
         env = gym.make("NumpyCartPole-v1")
-        model = demo.scripted(env, "", "NumpyCartPole-v1")
+        model = models.scripted(env, "", "NumpyCartPole-v1")
         for seed in range(20):
             observation, _ = env.reset(seed=seed)
             steps, terminated, truncated = 0, False, False
@@ -210,6 +226,7 @@ class TestDemo:
             ([*SHORT, "--policy", "math:no_such_function"], "no_such_function"),
             ([*SHORT, "--policy", "tests_of_demo:nonsense"], "7"),
             (["--env", "CartPole-v1", "--policy", "scripted"], "no scripted policy"),
+            (["--env", "CartPole-v1", "--model", __file__.replace("test_demo.py", "no_table.npy")], "no_table.npy"),
             ([*SHORT, "--episodes", "0"], "positive integer"),
             ([*SHORT, "--num-envs", "many"], "'many'"),
             (["--colour"], "--colour"),
