@@ -209,9 +209,12 @@ class PrioritizedMemory(RingMemory):
         if missing:
             raise ValueError(f"the saved memory lacks {', '.join(missing)}: was it a PrioritizedMemory?")
         raw = check_priorities("saved priorities", state["priorities"], len(state["next_row"]))
+        settings = {name: kind(state[name]) for name, kind in _SETTINGS.items()}
+        exponent = check_fraction("saved priority_exponent", settings.pop("priority_exponent"))
         super().load_state_dict(state)
-        for name, kind in _SETTINGS.items():
-            setattr(self, name if name != "priority_exponent" else "_exponent", kind(state[name]))
+        self._exponent = exponent
+        for name, value in settings.items():
+            setattr(self, name, value)
         self._set_priorities(raw)
 
     def _check_priorities(self, name: str, values: Any, num_rows: int) -> np.ndarray:

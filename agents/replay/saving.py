@@ -15,6 +15,7 @@ from agents.types import Experience, Transition
 
 FORMAT = 1
 """Version of the saved form."""
+_NEEDED = ("capacity", "inserted", "oldest", "kind", "next_row", "source", "own_next_obs.0", "rng")
 KINDS: dict[str, type] = {"none": type(None), "experience": Experience, "transition": Transition}
 
 
@@ -43,6 +44,9 @@ def ring_from_state(old: Ring, state: dict[str, Any]) -> Ring:
     """
     if int(state.get("format", -1)) != FORMAT:
         raise ValueError(f"the saved memory must be of format {FORMAT}, got {state.get('format')}")
+    lacking = [name for name in _NEEDED if name not in state]
+    if lacking:
+        raise ValueError(f"the saved memory lacks {', '.join(lacking)}")
     ring = Ring(old.obs_layout.space, old.action_layout.space, int(state["capacity"]))
     num_rows, num_own = len(state["next_row"]), len(state["own_next_obs.0"])
     laps = -(-(old.inserted - int(state["oldest"])) // ring.capacity) if old.inserted else 0
@@ -63,7 +67,12 @@ def ring_from_state(old: Ring, state: dict[str, Any]) -> Ring:
         for name, column in ring.columns.items():
             column[slots] = _fitting(state, name, (num_rows,), column.dtype)
     ring.source[slots] = _fitting(state, "source", (num_rows,), np.dtype(np.int64))
-    ring.next[slots] = np.concatenate([slots, places])[_fitting(state, "next_row", (num_rows,), np.dtype(np.int64))]
+    next_row = _fitting(state, "next_row", (num_rows,), np.dtype(np.int64))
+    if num_rows and not 0 <= next_row.min() <= next_row.max() < num_rows + num_own:
+        raise ValueError(
+            f"saved next_row must lie in [0, {num_rows + num_own}), got {next_row.min()} and {next_row.max()}"
+        )
+    ring.next[slots] = np.concatenate([slots, places])[next_row]
     return ring
 
 
