@@ -41,7 +41,7 @@ class SingleEnv(gym.Env):
     world: Any = None  # "module:make_world", or a World
     metadata: dict[str, Any] = {"render_modes": ["human", "rgb_array", "ansi"], "render_fps": 30}
 
-    def __init__(self, world: str | None = None, render_mode: str | None = None, **kwargs: Any):
+    def __init__(self, world: str | World | None = None, render_mode: str | None = None, **kwargs: Any):
         self.world, self._kwargs = world_name(self, world), kwargs
         self._build()
         self.action_space = self._world.action_space

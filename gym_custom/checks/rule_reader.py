@@ -1,3 +1,4 @@
+# ruff: noqa: D102  (visit_X is what ast.NodeVisitor calls for a node X)
 """What the syntax tree of one rule must not contain: a branch on state, a write in place, a sum along objects, ..."""
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import types
 from pathlib import Path
 from typing import Any, Protocol
 
-from gym_custom._taint import Taint
+from gym_custom.checks.taint import Taint
 
 MODULES = ("math", "typing", "functools")
 REDUCTIONS = re.compile("sum|mean|average|prod|v?dot|inner|matmul|tensordot|einsum|norm|var|std")

@@ -1,7 +1,7 @@
 """Reads the syntax tree of a world's rules, for faults that play may never reach.
 
 Follows every value that depends on the state, the action, the parameters or the draws through assignments and calls
-(see ``_taint``), and reports what such a value must not meet: a branch, an in-place write, a sum along objects.
+(see ``taint``), and reports what such a value must not meet: a branch, an in-place write, a sum along objects.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from gym_custom._rule_reader import RuleReader
+from gym_custom.checks.rule_reader import RuleReader
 
 RULES = ("initial_state", "transition", "outcome", "observe", "info")
 

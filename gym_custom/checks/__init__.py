@@ -16,8 +16,9 @@ from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from gymnasium.wrappers import TimeLimit
 
-from gym_custom._play_checks import Fault, Rules, play_findings
-from gym_custom._source_checks import source_findings
+from gym_custom.checks.play import play_findings
+from gym_custom.checks.source import source_findings
+from gym_custom.checks.strict_rules import Fault, Rules
 from gym_custom.single import SingleEnv
 from gym_custom.vector import BatchEnv
 from gym_custom.world import World
@@ -124,11 +125,11 @@ def _gymnasium_checker(world: World) -> Iterator[str]:
 def _vector_equals_sync(world: World) -> Iterator[str]:
     """The vector env against Gymnasium's ``SyncVectorEnv`` of the single one, to the last bit."""
     for mode in AutoresetMode:
-        ours = BatchEnv(num_envs=5, world=world, max_episode_steps=25, autoreset_mode=mode)
-        theirs = SyncVectorEnv([lambda: TimeLimit(SingleEnv(world=world), 25)] * 5, autoreset_mode=mode)
+        ours = BatchEnv(num_envs=3, world=world, max_episode_steps=20, autoreset_mode=mode)
+        theirs = SyncVectorEnv([lambda: TimeLimit(SingleEnv(world=world), 20)] * 3, autoreset_mode=mode)
         ours.action_space.seed(0)
         pairs = [(ours.reset(seed=0), theirs.reset(seed=0))]
-        for step in range(100):
+        for step in range(70):
             if not same_tree(*pairs[-1]):
                 yield f"the vector env differs from SyncVectorEnv of the single env, {mode.value}, step {step}"
                 break

@@ -9,149 +9,26 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from gymnasium import spaces
 
-from gym_custom.observations import ObservationPacker
+from gym_custom.checks.strict_rules import Fault, Rules, Step, describe, names_of, observation, rows_of, take
 from gym_custom.single import Snapshot
 from gym_custom.state_layout import cast_leaf
-from gym_custom.world import World, plain_params
+from gym_custom.world import World
 
+AGAIN = (
+    "{} gives another result for the same input when it is called again: it keeps a memory or draws random numbers "
+    "of its own"
+)
+ROW = (
+    "{} gives other bits for a row {} than in the batch: rows are not independent, or objects are added up by sum, "
+    "mean, dot or @ (write the additions out)"
+)
 ROWS = 11
 STEPS = 200
-
-
-class Fault(Exception):
-    """One fault of a world, as a sentence."""
-
-
-class Step(NamedTuple):
-    """One step of all rows; leaves, actions and draws have the rows last."""
-
-    state: Any
-    action: np.ndarray
-    u: np.ndarray | None
-    next_state: Any
-    terminated: np.ndarray  # (N,), bool
-
-
-class Rules:
-    """A world's rules as the NumPy drivers call them, but strict.
-
-    Args:
-        world: whose rules to call.
-    """
-
-    def __init__(self, world: World):
-        self.world = world
-        self.params = plain_params(world.params)
-        self.packer = ObservationPacker(world.observation_space)
-
-    def call(self, role: str, *arguments: Any) -> Any:
-        """The result of one rule on read-only arguments.
-
-        Raises:
-            Fault: the rule raised, wrote into an argument, or divided by zero.
-        """
-        function = getattr(self.world, role)
-        try:
-            with np.errstate(divide="raise", over="raise", invalid="raise"):
-                return function(np, self.params, *(_frozen(argument) for argument in arguments))
-        except FloatingPointError as error:
-            raise Fault(f"{role}: {error}{self._culprit(role, arguments)}; rules are defined for every state") from None
-        except Exception as error:
-            written = isinstance(error, ValueError) and "read-only" in str(error)
-            detail = "it writes into an argument in place" if written else f"{type(error).__name__}: {error}"
-            raise Fault(f"{role}: {detail}") from error
-
-    def _culprit(self, role: str, arguments: Sequence[Any]) -> str:
-        """The first row on which the rule fails by itself, in words."""
-        for row in range(rows_of(arguments[0])):
-            alone = [take(argument, [row]) for argument in arguments]
-            try:
-                with np.errstate(divide="raise", over="raise", invalid="raise"):
-                    getattr(self.world, role)(np, self.params, *alone)
-            except FloatingPointError:
-                return f" at {describe(alone[0])}"
-        return ""
-
-    def start(self, u: np.ndarray) -> Any:
-        """Initial states from uniforms (reset_draws, N), as a driver keeps them."""
-        return self.kept("initial_state", self.call("initial_state", u), u.shape[1])
-
-    def next(self, state: Any, action: np.ndarray, u: np.ndarray | None) -> Any:
-        """The next state, as a driver keeps it."""
-        moved = self.kept("transition", self.call("transition", state, action, u), rows_of(state))
-        if type(moved) is not type(state):
-            raise Fault(f"transition returns {type(moved).__name__}, initial_state {type(state).__name__}")
-        for name, new, old in zip(_names(state), moved, state, strict=True):
-            if new.dtype != old.dtype:
-                raise Fault(f"transition turns the leaf {name} from {old.dtype} into {new.dtype}")
-        return moved
-
-    def kept(self, role: str, state: Any, count: int) -> Any:
-        """A rule's state with every leaf an array in the world's dtype and the rows last."""
-        if not (isinstance(state, tuple) and hasattr(state, "_fields")):
-            raise Fault(f"{role} returns {type(state).__name__}; a state is a NamedTuple of its own class")
-        leaves = []
-        for name, leaf in zip(_names(state), state, strict=True):
-            leaf = np.asarray(cast_leaf(leaf, self.world.dtype))
-            leaf = np.full(count, leaf) if leaf.ndim == 0 else leaf
-            if leaf.shape[-1] != count:
-                raise Fault(f"{role}: leaf {name} has shape {leaf.shape}; the last axis must be the {count} rows")
-            leaves.append(leaf)
-        return type(state)(*leaves)
-
-    def result(self, step: Step) -> tuple[np.ndarray, np.ndarray]:
-        """Reward and termination of a step, each (N,)."""
-        count = rows_of(step.state)
-        reward, terminated = map(np.asarray, self.call("outcome", step.state, step.action, step.next_state))
-        if terminated.dtype != np.bool_:
-            raise Fault(f"outcome: terminated is {terminated.dtype}, it must be bool")
-        for name, value in (("reward", reward), ("terminated", terminated)):
-            if value.shape not in ((), (count,)):
-                raise Fault(f"outcome: {name} has shape {value.shape} for {count} rows; it must be ({count},)")
-        if not np.isfinite(reward).all():
-            raise Fault(f"outcome: a reward is {reward[~np.isfinite(reward)][0]}")
-        return np.broadcast_to(reward, count), np.broadcast_to(terminated, count)
-
-
-def rows_of(state: Any) -> int:
-    """Number of rows of a state, of actions or of draws."""
-    return int(np.shape(state[0] if isinstance(state, tuple) else state)[-1])
-
-
-def take(value: Any, rows: Any) -> Any:
-    """Some rows, or with an integer one row without batch axis, of a state or an array."""
-    if value is None:
-        return None
-    if isinstance(value, tuple):
-        return type(value)(*(take(leaf, rows) for leaf in value))
-    return value[..., rows]
-
-
-def describe(state: Any) -> str:
-    """One row of a state in one line."""
-    row = state if np.ndim(state[0]) == 0 else take(state, 0)
-    parts = (
-        f"{name}={np.array2string(np.asarray(leaf), precision=4)}" for name, leaf in zip(_names(row), row, strict=True)
-    )
-    return f"{type(row).__name__}({', '.join(parts)})"
-
-
-def _names(state: Any) -> Sequence[str]:
-    return getattr(state, "_fields", [str(i) for i in range(len(state))])
-
-
-def _frozen(value: Any) -> Any:
-    if isinstance(value, tuple):
-        return type(value)(*map(_frozen, value)) if hasattr(value, "_fields") else tuple(map(_frozen, value))
-    if isinstance(value, np.ndarray):
-        value = value.view()
-        value.flags.writeable = False
-    return value
 
 
 # --- recording
@@ -220,23 +97,6 @@ def _chosen(rules: Rules, state: Any, policy: Callable[[Any], Any]) -> np.ndarra
     return np.stack(actions, axis=-1).astype(rules.world.dtype)
 
 
-def observation(rules: Rules, row: Any) -> Any:
-    """The observation of one row, as the single env gives it."""
-    parts, space = rules.call("observe", row), rules.world.observation_space
-    sizes = [int(np.size(part)) for part in parts]
-    if sum(sizes) != _numbers(space):
-        raise Fault(f"observe: parts of sizes {sizes} do not fill {space}, which takes {_numbers(space)} numbers")
-    with np.errstate(all="ignore"):
-        return rules.packer.single(parts)
-
-
-def _numbers(space: spaces.Space) -> int:
-    """How many numbers an observation of a space holds."""
-    if isinstance(space, spaces.Dict | spaces.Tuple):
-        return sum(map(_numbers, space.values() if isinstance(space, spaces.Dict) else space))
-    return int(np.prod(space.shape or ()))
-
-
 def _stacked(rules: Rules, states: Sequence[Any]) -> Any:
     """Single states as one batch of at least ROWS rows, given ones repeated."""
     plain = [state.state if isinstance(state, Snapshot) else state for state in states]
@@ -259,7 +119,16 @@ def play_findings(world: World, states: Sequence[Any] | None, policy: Callable[[
     except Fault as fault:
         yield str(fault)
         return
-    for check in (_observations, _infos, _same_again, _any_batch, _row_alone, _keeps_dtype, _reset_without_options):
+    for check in (
+        _starts,
+        _observations,
+        _infos,
+        _same_again,
+        _any_batch,
+        _row_alone,
+        _keeps_dtype,
+        _reset_without_options,
+    ):
         with _caught() as caught:
             check(rules, tape)
         yield from caught
@@ -272,6 +141,21 @@ def _caught() -> Iterator[list[str]]:
         yield findings
     except Fault as fault:
         findings.append(str(fault))
+
+
+def _starts(rules: Rules, tape: list[Step]) -> None:
+    """The same draws must give the same starts: again, in another batch, and for one row alone."""
+    u = _reset_draws(rules, np.random.default_rng(2))
+    first = rules.start(u)
+    if not _equal(first, rules.start(u)):
+        raise Fault(AGAIN.format("initial_state"))
+    few = np.arange(ROWS)[::-2]
+    if not _equal(take(first, few), rules.start(u[:, few])):
+        raise Fault(ROW.format("initial_state", "in another batch"))
+    alone = rules.call("initial_state", u[:, 3])
+    for name, leaf, kept in zip(names_of(first), alone, take(first, 3), strict=True):
+        if not _equal(cast_leaf(leaf, rules.world.dtype), kept):
+            raise Fault(ROW.format(f"initial_state ({name})", "alone"))
 
 
 def _observations(rules: Rules, tape: list[Step]) -> None:
@@ -302,8 +186,11 @@ def _infos(rules: Rules, tape: list[Step]) -> None:
 def _check_entry(rules: Rules, key: str, value: np.ndarray, count: int) -> None:
     if value.dtype.kind not in "fiub" or value.shape not in ((), (count,)):
         raise Fault(f"info[{key!r}] is {value.dtype} of shape {value.shape}; it must be a number a row")
-    if key in rules.world.labels and not (value.astype(int) < len(rules.world.labels[key])).all():
-        raise Fault(f"info[{key!r}] is {value.max()}, but there are only {len(rules.world.labels[key])} labels")
+    labels = rules.world.labels.get(key)
+    if labels is not None and not ((value >= 0) & (value < len(labels))).all():
+        raise Fault(
+            f"info[{key!r}] reaches from {value.min()} to {value.max()}, but there are only {len(labels)} labels"
+        )
 
 
 def _all_results(rules: Rules, step: Step) -> dict[str, Any]:
@@ -321,10 +208,7 @@ def _same_again(rules: Rules, tape: list[Step]) -> None:
     for step, expected in zip(reversed(tape), reversed(first), strict=True):
         for role, found in _all_results(rules, step).items():
             if not _equal(found, expected[role]):
-                raise Fault(
-                    f"{role} gives another result for the same input when it is called again: it keeps a memory or "
-                    "draws random numbers of its own"
-                )
+                raise Fault(AGAIN.format(role))
 
 
 def _any_batch(rules: Rules, tape: list[Step]) -> None:
@@ -352,10 +236,7 @@ def _compare_rows(rules: Rules, step: Step, rows: Any, where: str) -> None:
         for new, old in zip(found, expected, strict=True):
             old = np.asarray(old)
             if not _equal(np.asarray(new), old[..., rows] if old.ndim else old):
-                raise Fault(
-                    f"{role} gives other bits for a row {where} than in the batch: rows are not independent, or "
-                    "objects are added up by sum, mean, dot or @ (write the additions out)"
-                )
+                raise Fault(ROW.format(role, where))
 
 
 def _keeps_dtype(rules: Rules, tape: list[Step]) -> None:
@@ -365,7 +246,7 @@ def _keeps_dtype(rules: Rules, tape: list[Step]) -> None:
     step = tape[0]
     u = None if step.u is None else np.minimum(step.u.astype(dtype), np.nextafter(dtype.type(1), dtype.type(0)))
     moved = rules.call("transition", step.state, step.action, u)
-    for name, leaf in zip(_names(moved), moved, strict=True):
+    for name, leaf in zip(names_of(moved), moved, strict=True):
         found = np.asarray(leaf).dtype
         if found.kind == "f" and found != dtype and np.ndim(leaf):
             raise Fault(
