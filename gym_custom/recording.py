@@ -158,8 +158,8 @@ class Recorder:
         """``numpy.where``; of two equal constants it is that constant."""
         if not isinstance(condition, Symbol):
             raise NotRecordable("where on a constant")
-        if type(a) is type(b) and not isinstance(a, Symbol) and np.array_equal(a, b) and np.ndim(a) == 0:
-            return a
+        if not isinstance(a, Symbol) and not isinstance(b, Symbol) and np.ndim(a) == 0 and _identical(a, b):
+            return np.where(np.True_, a, b)[()]
         examples = [np.zeros((), operand.dtype) if isinstance(operand, Symbol) else operand for operand in (a, b)]
         dtype = np.where(np.True_, *examples).dtype
         fixed = (operand if isinstance(operand, Symbol) else np.asarray(operand, dtype) for operand in (a, b))
@@ -187,6 +187,10 @@ def _kind(operand: Any) -> Any:
     if type(operand) in (int, float):
         return type(operand)
     return operand.dtype if isinstance(operand, Symbol) else np.asarray(operand).dtype
+
+
+def _identical(a: Any, b: Any) -> bool:
+    return type(a) is type(b) and np.asarray(a).tobytes() == np.asarray(b).tobytes()
 
 
 def _identity(operand: Any) -> Any:

@@ -132,7 +132,7 @@ class RowGenerators:
     def _scattered(state: Words, step: Words, first: np.ndarray, count: int) -> np.ndarray:
         at = first + 1 + np.arange(count)[:, None]  # (count, m)
         out = np.empty(at.shape)
-        _look(state, step, _sums_of_powers(int(at.max()) + 1)[:, at], out)
+        _look(state, step, _sums_of_powers(int(at.max(initial=0)) + 1)[:, at], out)
         return out
 
     def advance(self, rows: np.ndarray | slice, count: np.ndarray | int) -> None:

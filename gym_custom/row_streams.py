@@ -116,4 +116,4 @@ class RowStreams:
                 .reshape(self._draws, self._half * len(some))
             )
             for store, items in zip(self._store, self._make(u), strict=True):  # (half * m, width)
-                store[some, half] = items.reshape(self._half, len(some), -1).swapaxes(0, 1)
+                store[some, half] = items.reshape(self._half, len(some), store.shape[-1]).swapaxes(0, 1)

@@ -105,7 +105,7 @@ def load_world(name: str | EnvSpec, **kwargs: Any) -> tuple[World, int | None]:
     """
     if isinstance(name, str) and name.partition(":")[2].isidentifier():
         return make_world(name, kwargs), None
-    spec = name if isinstance(name, EnvSpec) else gym.spec(name)
+    spec = name if isinstance(name, EnvSpec) else _spec(name)
     arguments = {**spec.kwargs, **kwargs}
     world = arguments.pop("world", None) or _world_of_entry_point(spec)
     return make_world(world, arguments), spec.max_episode_steps
@@ -170,6 +170,14 @@ def _load(path: str) -> Any:
         return getattr(importlib.import_module(module), attribute)
     except AttributeError:
         raise ValueError(f"module {module} has no {attribute!r}") from None
+
+
+def _spec(name: str) -> EnvSpec:
+    """The spec of an id; ``"module:id"`` imports the module first, which registers it."""
+    module, _, id = name.rpartition(":")
+    if module:
+        importlib.import_module(module)
+    return gym.spec(id)
 
 
 def _world_of_entry_point(spec: EnvSpec) -> str:

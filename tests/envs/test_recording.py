@@ -1,0 +1,159 @@
+"""Recorded rules against the rules themselves."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gym_custom.batch_rules import CalledRules, RecordedRules, batch_rules
+from gym_custom.recording import Scratch, Table, record
+from gym_custom.scalar_math import scalar_namespace
+from gym_custom.state_layout import StateLayout
+from gym_custom.world import load_world, plain_params
+
+TABLE = np.array([3, 1, 4, 1, 5, 9, 2, 6])
+
+UNARY = [
+    lambda xp, a: -a,
+    lambda xp, a: abs(a),
+    lambda xp, a: xp.sin(a),
+    lambda xp, a: xp.floor(a),
+    lambda xp, a: xp.where(a > 0.25, a, -a),
+    lambda xp, a: xp.where(xp.logical_not(a > 0.25), 1.0, a),
+    lambda xp, a: xp.where(a > 0.0, 2.0, 2.0) * a,
+    lambda xp, a: xp.clip(a, -0.5, 0.5),
+    lambda xp, a: xp.astype(a, int) * 0.5,
+    lambda xp, a: xp.sqrt(xp.maximum(a, 0.0)),
+    lambda xp, a: 3 - a,
+    lambda xp, a: 1.1 / (a * a + 0.1),
+]
+BINARY = [
+    lambda xp, a, b: a + b,
+    lambda xp, a, b: a - b,
+    lambda xp, a, b: a * b,
+    lambda xp, a, b: a / (abs(b) + 1.0),
+    lambda xp, a, b: xp.minimum(a, b),
+    lambda xp, a, b: xp.where((a < b) & (a != 0.5), a, b * 2.0),
+    lambda xp, a, b: xp.where((a >= b) | (b == 1.0), b, xp.cos(a)),
+]
+
+
+def rule_of(recipe: list[tuple[int, int, int]]):
+    """A rule of three inputs that applies the recipe's functions one after the other and returns its last values."""
+
+    def rule(xp, *inputs):
+        values = list(inputs)
+        for function, i, j in recipe:
+            a, b = values[i % len(values)], values[j % len(values)]
+            unary = function < len(UNARY)
+            values.append(UNARY[function](xp, a) if unary else BINARY[function - len(UNARY)](xp, a, b))
+        return (*values[-3:], inputs[0], 4.0, values[-1] > 0.0)
+
+    return rule
+
+
+recipes = st.lists(
+    st.tuples(st.integers(0, len(UNARY) + len(BINARY) - 1), st.integers(0, 30), st.integers(0, 30)),
+    min_size=1,
+    max_size=25,
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    recipe=recipes, dtype=st.sampled_from([np.float64, np.float32]), rows=st.integers(1, 40), seed=st.integers(0, 99)
+)
+def test_replaying_gives_the_bits_of_the_rule(recipe, dtype, rows, seed):
+    rule = rule_of(recipe)
+    inputs = [column.astype(dtype) for column in np.random.default_rng(seed).uniform(-1.0, 1.0, (3, rows))]
+    wanted = [np.broadcast_to(value, rows) for value in rule(np, *inputs)]
+    program = record(rule, [dtype] * 3)
+    outputs = [np.full(rows, 77).astype(value.dtype) for value in wanted]
+    plan = program.bind(inputs, outputs, Scratch(rows))
+    kept = [column.copy() for column in inputs]
+    for _ in range(2):  # a plan may be run again
+        for function, operands in plan:
+            function(*operands)
+        for found, value in zip(outputs, wanted, strict=True):
+            assert np.array_equal(found, value)
+            assert found.dtype == value.dtype
+    assert all(map(np.array_equal, inputs, kept))
+
+
+@settings(max_examples=150, deadline=None)
+@given(recipe=recipes, numbers=st.tuples(*[st.floats(-1.0, 1.0)] * 3))
+def test_the_compiled_rule_gives_the_numbers_of_the_rule(recipe, numbers):
+    rule, xp = rule_of(recipe), scalar_namespace()
+    program = record(rule, [np.float64] * 3)
+    assert program.compile(xp, [3, None, None, 1])(*numbers) == _grouped(rule(xp, *numbers))
+
+
+def _grouped(values):
+    return values[:3], values[3], values[4], values[5:]
+
+
+def test_equal_operations_are_recorded_once_and_useless_ones_not_at_all():
+    def rule(xp, a, b):
+        xp.exp(b)
+        return (xp.sin(a) + xp.sin(a), xp.where(a > 0.0, 1.0, 1.0))
+
+    program = record(rule, [np.float64] * 2)
+    assert [instruction.name for instruction in program.instructions] == ["sin", "add"]
+    assert program.outputs[1] == 1.0
+
+
+def test_buffers_are_used_again():
+    def rule(xp, a):
+        for _ in range(50):
+            a = xp.sin(a) * 0.5 + xp.cos(a)
+        return (a,)
+
+    scratch, out = Scratch(8), np.zeros(8)
+    record(rule, [np.float64]).bind([np.ones(8)], [out], scratch)
+    assert sum(map(len, scratch._all.values())) <= 3
+
+
+def test_tables_are_looked_up():
+    program = record(lambda xp, i: (Table(TABLE)[i + 1] * 2, Table(TABLE)[-i]), [np.int64])
+    index, outputs = np.array([0, 3, 6]), [np.zeros(3, np.int64), np.zeros(3, np.int64)]
+    for function, operands in program.bind([index], outputs, Scratch(3)):
+        function(*operands)
+    assert outputs[0].tolist() == [2, 10, 12]
+    assert outputs[1].tolist() == [3, 9, 4]
+    assert program.compile(scalar_namespace(), [None, None])(3) == (10, 9)
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        lambda xp, a: (a if a > 0 else -a,),
+        lambda xp, a: (a.min(axis=0),) if hasattr(a, "min") else (xp.stack([a]),),
+        lambda xp, a: (a[0],),
+        lambda xp, a: ([1, 2, 3][a],),
+        lambda xp, a: (float(a),),
+        lambda xp, a: (sum(a),),
+        lambda xp, a: (np.sum(a),),
+        lambda xp, a: (a**2,),
+        lambda xp, a: (np.array([1.0, 2.0]), a),
+    ],
+)
+def test_what_cannot_be_recorded_is_said_so(rule):
+    assert record(rule, [np.float64]) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "kwargs", "kind"),
+    [
+        ("NumpyCartPole-v1", {}, RecordedRules),
+        ("NumpyCartPole-v1", {"precision": "float32"}, RecordedRules),
+        ("GridWorld-v0", {"slip": 0.3, "random_goal": True}, RecordedRules),
+        ("worlds:make_balloon", {}, RecordedRules),
+        ("worlds:make_swarm", {}, CalledRules),
+    ],
+)
+def test_elementwise_worlds_are_replayed(name, kwargs, kind):
+    world, _ = load_world(name, **kwargs)
+    params = plain_params(world.params)
+    assert type(batch_rules(world, params, StateLayout(world, params), 3)) is kind
