@@ -12,7 +12,7 @@ from gymnasium.vector import VectorEnv
 from agents.apex.channel import ActorChannel, Block, Episode
 from agents.apex.config import ApeXConfig
 from agents.apex.envs import EnvSource, Seeds, actor_seeds, make_envs
-from agents.apex.loss import epsilon_greedy, row_epsilons, td_error
+from agents.apex.loss import columns, epsilon_greedy, row_epsilons, td_error
 from agents.apex.network import DuelingNetwork, features, load_arrays, make_network
 from agents.nstep import NStepAccumulator
 from agents.trees import tree_map
@@ -93,7 +93,8 @@ class Actor:
         windows = Transition(*tree_map(lambda *leaves: np.concatenate(leaves), *parts))
         (obs, q), (next_obs, q_next) = windows.obs, windows.next_obs
         windows = windows._replace(obs=obs, next_obs=next_obs)
-        return Block(windows, priorities(windows, q, q_next), self.index, steps, self.version, tuple(episodes))
+        errors = priorities(windows, q, q_next, self.config.reward_scale)
+        return Block(windows, errors, self.index, steps, self.version, tuple(episodes))
 
     def choose(self) -> np.ndarray:
         """Choose action indices (E,) from the values at hand."""
@@ -116,8 +117,7 @@ class Actor:
         q = self.values(obs) if q is None else q
         valid = ~self._over
         here, after = (self.obs, self.q), (obs, q)
-        scaled = reward * self.config.reward_scale
-        windows = self.windows.push(here, actions, scaled, terminated, truncated, after, valid=valid)
+        windows = self.windows.push(here, actions, reward, terminated, truncated, after, valid=valid)
         self.obs, self.q, self._over = obs, q, terminated | truncated
         self.recent_q.append(q)
         if self.tape is not None:
@@ -154,14 +154,13 @@ class Actor:
         return [Episode(*row) for row in zip(*(column.tolist() for column in columns), strict=True)]
 
 
-def priorities(windows: Transition, q: np.ndarray, q_next: np.ndarray) -> np.ndarray:
+def priorities(windows: Transition, q: np.ndarray, q_next: np.ndarray, reward_scale: float = 1.0) -> np.ndarray:
     """Absolute temporal-difference errors (N,) of fresh windows, from the values that the actor acted on.
 
     An actor has no target network, so the same values choose the action after the window and rate it.
     """
-    reward, discount = (torch.from_numpy(part.astype(np.float32)) for part in (windows.reward, windows.discount))
     after = torch.from_numpy(q_next)
-    return td_error(torch.from_numpy(q), torch.from_numpy(windows.action), reward, discount, after, after).abs().numpy()
+    return td_error(torch.from_numpy(q), *columns(windows, reward_scale), after, after).abs().numpy()
 
 
 def run_actor(actor: Actor, channel: ActorChannel) -> None:

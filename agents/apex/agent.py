@@ -220,7 +220,8 @@ class ApeX:
             CheckpointError: a ValueError: the file holds no weights of this network's shapes.
         """
         weights = checkpoint.load_tensors(path)
-        for network in (self.policy, self.learner.network, self.learner.target):
+        learner = self.learner
+        for network in (self.policy, learner.network, learner.target, learner.average):
             try:
                 network.load_state_dict(weights)
             except (RuntimeError, TypeError, AttributeError) as error:
@@ -236,17 +237,17 @@ class ApeX:
         }
 
     def judge(self, mean_return: float) -> bool:
-        """Keep the online weights as the best so far if their return is no worse; say whether they are."""
+        """Keep the averaged weights as the best so far if their return is no worse; say whether they are."""
         if mean_return < self.best_return:
             return False
         self.best_return = mean_return
-        self.best = {name: value.clone() for name, value in self.learner.network.state_dict().items()}
+        self.best = {name: value.clone() for name, value in self.learner.average.state_dict().items()}
         return True
 
     def take_best(self) -> None:
-        """Put the best evaluated weights into the policy (the online ones with ``keep_best=False``)."""
+        """Put the best evaluated weights into the policy (the last averaged ones with ``keep_best=False``)."""
         judged = self.config.keep_best and self.best_return > -np.inf
-        self.policy.load_state_dict(self.best if judged else self.learner.network.state_dict())
+        self.policy.load_state_dict(self.best if judged else self.learner.average.state_dict())
 
 
 def _is_single(space: gym.Space, observation: Any) -> bool:

@@ -72,6 +72,8 @@ class ApeXConfig:
     """Updates between two moves of the target network [2,500]."""
     target_update_rate: float = 0.02
     """How far the target moves towards the online network, in (0, 1]; 1 copies it [1]."""
+    averaging_rate: float = 0.005
+    """How far the policy's averaged weights move towards the online network each update, in (0, 1]; 1 copies it [1]."""
     evaluation_interval: int = 1_000
     """Env steps between two greedy evaluations."""
     evaluation_episodes: int = 20
@@ -151,6 +153,7 @@ def _at_least(low: int) -> tuple:
 _POSITIVE = (_is_number, "a number above 0", lambda value: value > 0)
 _NOT_NEGATIVE = (_is_number, "a number of at least 0", lambda value: value >= 0)
 _UNIT = (_is_number, "a number from 0 to 1", lambda value: 0 <= value <= 1)
+_RATE = (_is_number, "a number above 0 and at most 1", lambda value: 0 < value <= 1)
 _FLAG = (lambda value: isinstance(value, bool), "True or False", lambda value: True)
 _RULES = {
     "cluster": (lambda value: isinstance(value, str), " or ".join(map(repr, CLUSTERS)), CLUSTERS.__contains__),
@@ -177,7 +180,8 @@ _RULES = {
     "annealing_steps": _at_least(1),
     "max_gradient_norm": _POSITIVE,
     "target_update_interval": _at_least(1),
-    "target_update_rate": (_is_number, "a number above 0 and at most 1", lambda value: 0 < value <= 1),
+    "target_update_rate": _RATE,
+    "averaging_rate": _RATE,
     "evaluation_interval": _at_least(1),
     "evaluation_episodes": _at_least(1),
     "keep_best": _FLAG,

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from agents.apex.channel import Block, Cluster
 from agents.apex.config import ApeXConfig
-from agents.apex.loss import td_error, weighted_huber
+from agents.apex.loss import columns, td_error, weighted_huber
 from agents.apex.network import DuelingNetwork, FlatParameters, features, to_arrays
 from agents.apex.ratio import SamplesPerInsert
 from agents.types import Weights
@@ -32,6 +32,9 @@ class Update(NamedTuple):
 class Learner:
     """Dueling double Q-learning on prioritized windows.
 
+    Three networks: ``network`` is trained, ``target`` follows it for the targets, ``average`` follows it for the
+    policy: single updates move a policy about, their average does not (Polyak & Juditsky 1992).
+
     Args:
         network: online network; trained in place.
         observation_space: of one env.
@@ -47,7 +50,9 @@ class Learner:
         self.target = deepcopy(network).requires_grad_(False)
         flat = FlatParameters(network)
         self._online_vector, self.gradient = flat.vector, flat.gradient
+        self.average = deepcopy(network).requires_grad_(False)
         self._target_vector = FlatParameters(self.target).vector.data
+        self._average_vector = FlatParameters(self.average).vector.data
         self.optimizer = torch.optim.Adam(
             [self._online_vector], lr=config.learning_rate, eps=config.adam_epsilon, foreach=False
         )
@@ -67,6 +72,7 @@ class Learner:
         self.updates += 1
         if self.updates % self.config.target_update_interval == 0:
             self._target_vector.lerp_(self._online_vector.data, self.config.target_update_rate)
+        self._average_vector.lerp_(self._online_vector.data, self.config.averaging_rate)
         absolute = error.detach().abs().numpy()
         self.memory.update_priorities(batch.ids, absolute)
         return Update(loss.item(), float(absolute.mean()), value)
@@ -86,10 +92,7 @@ class Learner:
         with torch.no_grad():
             q_next, q_next_target = self.network(next_obs), self.target(next_obs)
         q = self.network(obs)
-        action = torch.from_numpy(np.asarray(windows.action, np.int64))
-        reward = torch.from_numpy(np.asarray(windows.reward, np.float32))
-        discount = torch.from_numpy(np.asarray(windows.discount, np.float32))
-        return td_error(q, action, reward, discount, q_next, q_next_target), q.detach().mean().item()
+        return td_error(q, *columns(windows, self.config.reward_scale), q_next, q_next_target), q.detach().mean().item()
 
     def _descend(self, loss: Tensor, learning_rate: float) -> None:
         self.gradient.zero_()

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+import torch
 from torch import Tensor
+
+from agents.types import Transition
 
 
 def td_error(
@@ -29,6 +32,13 @@ def td_error(
     best = q_next.argmax(dim=1, keepdim=True)  # (N, 1)
     target = reward + discount * q_next_target.gather(1, best).squeeze(1)
     return target.detach() - q.gather(1, action.unsqueeze(1)).squeeze(1)
+
+
+def columns(windows: Transition, reward_scale: float) -> tuple[Tensor, Tensor, Tensor]:
+    """Action (N,), int64, scaled reward (N,) and discount (N,) of windows, as ``td_error`` takes them."""
+    reward = torch.from_numpy(np.asarray(windows.reward, np.float32) * np.float32(reward_scale))
+    discount = torch.from_numpy(np.asarray(windows.discount, np.float32))
+    return torch.from_numpy(np.asarray(windows.action, np.int64)), reward, discount
 
 
 def weighted_huber(error: Tensor, weights: Tensor) -> Tensor:

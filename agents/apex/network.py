@@ -26,7 +26,8 @@ def features(space: spaces.Space, obs: Any) -> Tensor:
     Returns:
         (N, F), float32, F being Gymnasium's ``flatdim`` of the space.
     """
-    return torch.cat(list(_parts(space, obs)), dim=1)
+    parts = list(_parts(space, obs))
+    return parts[0] if len(parts) == 1 else torch.cat(parts, dim=1)
 
 
 def _parts(space: spaces.Space, obs: Any) -> Iterable[Tensor]:

@@ -111,7 +111,7 @@ class Run:
         )
 
     def _evaluate(self) -> None:
-        """Let the online network play greedily; the clock stands still meanwhile."""
+        """Let the averaged network play greedily; the clock stands still meanwhile."""
         self._tick()
         agent = self._agent
         self._evaluated = agent.num_timesteps
@@ -123,7 +123,7 @@ class Run:
 
     def _act(self, obs: Any) -> np.ndarray:
         self._interruption.check()
-        return self._agent.greedy(self._agent.learner.network, obs)
+        return self._agent.greedy(self._agent.learner.average, obs)
 
 
 def new_folder(wanted: str | None, env_name: str) -> Path:

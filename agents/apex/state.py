@@ -36,6 +36,7 @@ def to_checkpoint(agent: ApeX) -> Checkpoint:
         "best": agent.best,
         "online": learner.network.state_dict(),
         "target": learner.target.state_dict(),
+        "average": learner.average.state_dict(),
         "optimizer": learner.optimizer.state_dict(),
     }
     arrays = {f"memory/{name}": array for name, array in agent.memory.state_dict().items()}
@@ -64,7 +65,8 @@ def restore(agent: ApeX, checkpoint: Checkpoint, memory: ReplayMemory | None = N
 
 def _restore_networks(agent: ApeX, tensors: dict[str, Any]) -> None:
     learner = agent.learner
-    for network, name in ((learner.network, "online"), (learner.target, "target"), (agent.policy, "policy")):
+    networks = {"online": learner.network, "target": learner.target, "average": learner.average}
+    for name, network in networks.items():
         network.load_state_dict(tensors[name])  # copies in place: the networks stay views of their flat vectors
     agent.policy.load_state_dict(tensors["best"])
     agent.best = {name: value.clone() for name, value in agent.policy.state_dict().items()}

@@ -56,7 +56,7 @@ def test_a_cut_episode_bootstraps_from_its_last_observation(channel):
 
 def test_steps_are_counted_once_each(channel):
     actor = make_actor(EndsAfterFive, n_step=3)
-    blocks = [actor.collect(channel) for _ in range(40)]
+    blocks = [actor.collect(channel) for _ in range(20)]
     steps, rows = sum(b.steps for b in blocks), sum(len(b.priorities) for b in blocks)
     assert 0 <= steps - rows <= 3 * 2  # at most n - 1 open windows a row
     assert sum(e.length for b in blocks for e in b.episodes) <= steps

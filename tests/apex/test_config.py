@@ -59,6 +59,7 @@ BAD = {
     "max_gradient_norm": 0,
     "target_update_interval": 0,
     "target_update_rate": 0.0,
+    "averaging_rate": 1.5,
     "evaluation_interval": 0,
     "evaluation_episodes": 0,
     "keep_best": 1,

@@ -144,11 +144,11 @@ class Source:
 
 @pytest.mark.parametrize("memory", [PrioritizedMemory, UniformMemory])
 def test_the_loop_keeps_the_ratio_publishes_the_newest_and_stops(memory):
-    learner = make_learner(memory(OBS, ACT, 1000), batch_size=4)
-    ratio, source = SamplesPerInsert(8.0, 20, 4), Source()
+    learner = make_learner(memory(OBS, ACT, 1000), batch_size=16)
+    ratio, source = SamplesPerInsert(8.0, 20, 16), Source()
     events = list(train(learner, source, ratio, 100))
     assert source.given == 50
     assert ratio.inserted == 100
-    assert learner.updates == (100 - 20) * 8 / 4 == len(events) - 50
+    assert learner.updates == (100 - 20) * 8 / 16 == len(events) - 50
     assert source.published == sorted(set(source.published))
-    assert source.published[-1] == learner.updates - 4  # before the last block
+    assert source.published[-1] == learner.updates - 1  # before the last block
