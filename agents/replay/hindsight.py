@@ -19,6 +19,16 @@ from agents.types import Batch, Experience, Transition
 STRATEGIES = ("future", "final", "episode")
 
 
+def _setting(name: str) -> Any:
+    """A property that is the wrapped memory's."""
+
+    def assign(self: HindsightMemory, value: Any) -> None:
+        getattr(self.memory, name)  # AttributeError where the wrapped memory has no such setting
+        setattr(self.memory, name, value)
+
+    return property(lambda self: getattr(self.memory, name), assign)
+
+
 class HindsightMemory:
     """Replay memory that replaces goals by what the same episode achieved later.
 
@@ -76,6 +86,10 @@ class HindsightMemory:
         self.num_goal_samples = check_integer("num_goal_samples", num_goal_samples, 1)
         self.num_open = 0
         self._episodes = EpisodeIndex(memory.ring)
+
+    priority_exponent = _setting("priority_exponent")
+    initial_importance_sampling_exponent = _setting("initial_importance_sampling_exponent")
+    num_annealing_steps = _setting("num_annealing_steps")
 
     def __len__(self) -> int:
         return len(self.memory)
