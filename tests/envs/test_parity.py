@@ -181,7 +181,7 @@ def test_a_frictionless_fall_keeps_its_energy_better_the_finer_the_step():
 
 def energy(state: dynamics.State, length: float = 0.5, gravity: float = 9.8) -> float:
     """Of the cart of 1 kg and a uniform pole of 0.1 kg, in joules."""
-    x, v, theta, omega = state
+    _, v, theta, omega = state
     vx, vy = v + length * omega * math.cos(theta), -length * omega * math.sin(theta)
     rotation = 0.5 * (0.1 * (2 * length) ** 2 / 12) * omega**2
     return 0.5 * v**2 + 0.05 * (vx**2 + vy**2) + rotation + 0.1 * gravity * length * math.cos(theta)
