@@ -123,7 +123,10 @@ def findings(world: gym_custom.World, **arguments: Any) -> str:
     return "\n".join(error.value.findings)
 
 
-@pytest.mark.parametrize("env_id", IDS)
+MORE_OF_THE_SAME = ("MyEnvDense-v0", "MyEnvHard-v0", "MyEnvStatic-v0")  # MyEnv-v0 with other counts
+
+
+@pytest.mark.parametrize("env_id", [pytest.param(i, marks=[pytest.mark.slow] * (i in MORE_OF_THE_SAME)) for i in IDS])
 def test_every_world_of_the_package_passes(env_id):
     check_world(load_world(env_id)[0])
 
