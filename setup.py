@@ -6,7 +6,7 @@ AGENTS = ["torch>=2.2", "stable-baselines3>=2.8", "tqdm", "rich", "tensorboard",
 JAX = ["jax>=0.4.30"]
 RAY = ["ray>=2.40"]
 REPORT = ["matplotlib", "scipy>=1.11", "jinja2", "pillow", "imageio-ffmpeg"]
-TEST = ["pytest", "hypothesis", "pytest-xdist", "pytest-timeout", "moviepy", "psutil"]
+TEST = ["pytest", "pandas", "hypothesis", "pytest-xdist", "pytest-timeout", "moviepy", "psutil"]
 DEV = ["ruff", "mypy"]
 BENCH = ["cpprb", "envpool", "numba"]
 
