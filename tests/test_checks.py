@@ -7,6 +7,7 @@ import functools
 import importlib
 import itertools
 import re
+import subprocess
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -327,3 +328,13 @@ def test_rules_without_a_readable_source_are_reported(written):
     scope: dict[str, Any] = {}
     exec("def observe(xp, params, state):\n    return state.x, state.lamps\n", scope)
     assert "cannot be read" in findings(module.make_world(observe=scope["observe"]))
+
+
+@pytest.mark.serial
+def test_a_world_in_a_script_of_its_own_passes(tmp_path):
+    script = tmp_path / "my_script.py"
+    script.write_text(
+        SOUND + "\nif __name__ == '__main__':\n    from gym_custom import check_world\n    check_world(make_world())\n"
+    )
+    result = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, cwd=tmp_path)
+    assert result.returncode == 0, result.stderr

@@ -204,7 +204,7 @@ class RuleReader(ast.NodeVisitor):
         elif value is getattr(builtins, name, MISSING):
             if name in IMPURE:
                 self.report(node, f"calls {name}, which reaches outside its arguments")
-        elif (home := _home(value).lstrip("_")) not in ("builtins", *MODULES) and not self._reader.is_own(home):
+        elif (home := _home(value)) not in ("builtins", "_functools", *MODULES) and not self._reader.is_own(home):
             self._foreign(node, f"{name} (from {home})")
 
     def visit_Call(self, node: ast.Call) -> None:
