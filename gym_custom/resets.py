@@ -1,4 +1,4 @@
-"""What callers may ask of the reset of a batch: seeds and masks."""
+"""What callers may ask of the reset of a batch: seeds, masks and options."""
 
 from __future__ import annotations
 
@@ -36,6 +36,17 @@ def _legal_seed(seed: Any) -> int:
     if seed < 0:
         raise Error(f"seed must be at least 0, not {seed}")
     return int(seed)
+
+
+def legal_options(options: Any) -> dict[str, Any]:
+    """The options of a reset as a dict of one's own.
+
+    Raises:
+        TypeError: They are no dict.
+    """
+    if options is not None and not isinstance(options, dict):
+        raise TypeError(f"options must be a dict or None, not {options!r}")
+    return dict(options or {})
 
 
 def legal_rows(mask: Any, num_envs: int) -> np.ndarray:

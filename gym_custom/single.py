@@ -10,6 +10,7 @@ from gymnasium.error import ResetNeeded
 
 from gym_custom.actions import legal_action
 from gym_custom.observations import ObservationPacker
+from gym_custom.resets import legal_options
 from gym_custom.single_rules import python_numbers, single_rules
 from gym_custom.world import World, make_world
 
@@ -79,7 +80,8 @@ class SingleEnv(gym.Env):
             The first observation and its info.
         """
         if seed is not None or self._np_random is None:
-            super().reset(seed=seed)
+            options = legal_options(options)
+        super().reset(seed=seed)
         self._leaves = self._rules.begin(self._uniforms(self._world.reset_draws), options)
         self._steps, self._return = 0, 0.0
         self._terminated = self._warned = False
@@ -153,6 +155,8 @@ class SingleEnv(gym.Env):
 
     def set_state(self, snapshot: Snapshot) -> None:
         """Goes back to what `get_state` gave, also in another environment of the same world."""
+        if not isinstance(snapshot, Snapshot):
+            raise TypeError(f"set_state takes what get_state gave, not {snapshot!r}")
         state, self._steps, self._return, self._terminated = snapshot
         self._leaves, self._warned = _copied(state), False
 

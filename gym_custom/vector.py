@@ -15,7 +15,7 @@ from gym_custom.actions import BatchActions
 from gym_custom.batch_rules import batch_rules
 from gym_custom.infos import ALL_ROWS, BatchInfos
 from gym_custom.observations import ObservationPacker, row_of
-from gym_custom.resets import legal_rows, legal_seeds
+from gym_custom.resets import legal_options, legal_rows, legal_seeds
 from gym_custom.row_streams import RowStreams
 from gym_custom.single import Snapshot, legal_render_mode, world_canvas, world_metadata, world_name
 from gym_custom.state_layout import StateLayout
@@ -111,7 +111,7 @@ class BatchEnv(VectorEnv):
             ValueError: Seeds, mask or an option have no legal value.
             TypeError: They are of the wrong type.
         """
-        options = dict(options or {})
+        options = legal_options(options)
         rows = legal_rows(options.pop("reset_mask", None), self.num_envs)
         if not self._started and len(rows) < self.num_envs:
             raise ResetNeeded("the first reset() must be of all rows")
@@ -161,7 +161,7 @@ class BatchEnv(VectorEnv):
             infos = self._last_words(self._finished_rows)
             self._begin(self._finished_rows, {})
         observations, now = self._see()
-        return observations, rewards, terminations, truncations, infos | now
+        return observations, rewards, terminations, truncations, infos | now if infos else now
 
     def _seed(self, rows: np.ndarray, seeds: list[int | None]) -> None:
         """Seeds the rows that are given a seed, and those that never had one."""

@@ -431,6 +431,17 @@ def test_a_state_can_be_taken_and_given_back(env_id):
         assert same(after, [other.step(a) for a in choices[:1]])
 
 
+@every_id
+def test_what_is_no_state_and_no_options_is_refused_in_a_sentence(env_id):
+    env = make(env_id).unwrapped
+    env.reset(seed=0)
+    with pytest.raises(TypeError, match="set_state takes what get_state gave, not 3"):
+        env.set_state(3)
+    for maker in (make, partial(make_vec, num_envs=2)):
+        with pytest.raises(TypeError, match="options must be a dict or None, not 3"):
+            maker(env_id).unwrapped.reset(options=3)
+
+
 # --- specs
 
 
