@@ -79,9 +79,9 @@ class SingleEnv(gym.Env):
         Returns:
             The first observation and its info.
         """
+        options = legal_options(options)
         if seed is not None or self._np_random is None:
-            options = legal_options(options)
-        super().reset(seed=seed)
+            super().reset(seed=seed)
         self._leaves = self._rules.begin(self._uniforms(self._world.reset_draws), options)
         self._steps, self._return = 0, 0.0
         self._terminated = self._warned = False
