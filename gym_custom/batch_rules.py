@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -39,7 +39,7 @@ class BatchRules(Protocol):
     def advance(self) -> None:
         """One step of all rows."""
 
-    def look(self) -> Iterator[Look]:
+    def look(self) -> Iterable[Look]:
         """What there is to see, tile by tile."""
 
 
@@ -72,7 +72,7 @@ class CalledRules:
             self.reward[rows], self.terminated[rows] = world.outcome(np, params, state, action, next_state)
         self.blocks, self._others = self._others, self.blocks
 
-    def look(self) -> Iterator[Look]:
+    def look(self) -> Iterable[Look]:
         """What there is to see, tile by tile."""
         for rows in self._tiles:
             yield rows, *self._layout.look(self._world, np, self._params, self._layout.state(self.blocks, rows))
@@ -112,14 +112,13 @@ class RecordedRules:
         self._step, self._step_back = self._step_back, self._step
         self._look, self._look_back = self._look_back, self._look
 
-    def look(self) -> Iterator[Look]:
+    def look(self) -> Iterable[Look]:
         """What there is to see, in one tile."""
         if self._sees_itself:
-            yield self._all_rows, self.blocks[0], self._info
-            return
+            return ((self._all_rows, self.blocks[0], self._info),)
         for function, operands in self._look_back:
             function(*operands)
-        yield self._all_rows, self._parts, self._info
+        return ((self._all_rows, self._parts, self._info),)
 
 
 def _recordings(world: World, layout: StateLayout) -> tuple[Program, Program, list[str]] | None:

@@ -46,7 +46,8 @@ class ObservationPacker:
             The batch.
         """
         if self._one_leaf and isinstance(parts, np.ndarray) and parts.shape == (self._one_leaf, num_envs):
-            return parts.T.astype(self._space.dtype, order="C").reshape(num_envs, *self._space.shape)
+            batch = parts.T.astype(self._dtype, order="C")
+            return batch if self._ndim == 1 else batch.reshape(num_envs, *self._space.shape)
         if out is None:
             out = create_empty_array(self._space, num_envs, fn=np.empty)
         _fill(self._space, iter(parts), out, rows)

@@ -325,17 +325,9 @@ def _bind(
 ) -> None:
     name, operands, result = instruction
     arrays = tuple(places[operand] if isinstance(operand, Symbol) else operand for operand in operands)
-    special = _SPECIAL.get(name)
-    if special is None:  # a ufunc may write over its own operand
-        _release(dying, places, scratch)
-    if result not in places:
+    if result not in places:  # never an operand's own buffer: NumPy takes longer to write over what it reads
         places[result] = scratch.take(result.dtype)
-    if special is not None:
-        _release(dying, places, scratch)
-    plan.append((special or getattr(np, name), (*arrays, places[result])))
-
-
-def _release(dying: Sequence[Symbol], places: dict[Symbol, np.ndarray], scratch: Scratch) -> None:
+    plan.append((_SPECIAL.get(name) or getattr(np, name), (*arrays, places[result])))
     for symbol in dying:
         scratch.give(places[symbol])
 
