@@ -1,0 +1,645 @@
+"""Every world in JAX: equal to NumPy, pure, repeatable; the rollout, the vector env and the FuncEnv made of it."""
+
+from __future__ import annotations
+
+import copy
+import gc
+import pickle
+import warnings
+from operator import itemgetter
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.error import ResetNeeded, UnregisteredEnv
+from gymnasium.vector import AutoresetMode
+from gymnasium.wrappers.vector import NormalizeReward, RecordEpisodeStatistics
+
+import gym_custom
+
+jax = pytest.importorskip("jax", reason="JAX is not installed: pip install gym_custom[jax]")
+import jax.numpy as jnp  # noqa: E402
+
+from gym_custom import functional  # noqa: E402
+
+assert gym_custom.World  # importing registers the ids
+IDS = sorted(i for i, spec in gym.registry.items() if str(spec.entry_point).startswith("gym_custom"))
+SETTINGS = [(env_id, {}) for env_id in IDS] + [
+    ("NumpyCartPole-v1", {"gravity": 1.6, "length": 1.0, "integrator": "semi-implicit", "cart_friction": 0.4}),
+    ("NumpyCartPole-v1", {"sutton_barto_reward": True}),
+    ("GridWorld-v0", {"layout": ["S..#", ".O..", "#..G"], "slip": 0.3, "random_start": True, "step_reward": -0.1}),
+    ("GridWorld-v0", {"observation": "goal", "random_goal": True, "random_start": True}),
+    ("GridWorld-v0", {"observation": "index", "layout": "four_rooms"}),
+    ("MyEnv-v0", {"observation": "state", "n_pedestrians": 2, "n_obstacles": 1}),
+    ("MyEnv-v0", {"continuous": True, "observation": "dict"}),
+]
+every_setting = pytest.mark.parametrize(("env_id", "kwargs"), SETTINGS, ids=lambda value: str(value)[:40])
+FEW = pytest.mark.parametrize("env_id", ["NumpyCartPole-v1", "GridWorld-v0", "MyEnv-v0"])
+
+
+def x64(on: bool = True):
+    return (jax.enable_x64 if hasattr(jax, "enable_x64") else jax.experimental.enable_x64)(on)
+
+
+def numpy_env(env_id: str, **kwargs) -> gym.Env:
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="(?s).*is out of date", category=DeprecationWarning)
+        return gym.make(env_id, **kwargs)
+
+
+def state_of(env: gym.Env):
+    return env.unwrapped.get_state().state
+
+
+def step_numbers(env: gym.Env, count: int) -> np.ndarray:
+    """What the env will draw next, without drawing it."""
+    return copy.deepcopy(env.unwrapped.np_random).random(count)
+
+
+def good_action(env: gym.Env, obs, rng):
+    """Random, but for the cart-pole one that keeps it up, so that episodes are long."""
+    if env.spec.id.startswith("NumpyCartPole"):
+        return int(obs[2] + 0.5 * obs[3] > 0)
+    if isinstance(env.action_space, gym.spaces.Discrete):
+        return int(rng.integers(env.action_space.n))
+    return rng.uniform(-1, 1, env.action_space.shape).astype(np.float32)
+
+
+def close(ours, theirs, tolerance: float) -> bool:
+    return all(
+        np.allclose(np.asarray(a, np.float64), np.asarray(b, np.float64), rtol=0, atol=tolerance)
+        for a, b in zip(jax.tree.leaves(ours), jax.tree.leaves(theirs), strict=True)
+    )
+
+
+def labelled(world, info: dict) -> dict:
+    return {key: world.labels[key].index(value) if key in world.labels else value for key, value in info.items()}
+
+
+def padded(env, u: np.ndarray) -> np.ndarray:
+    """The numbers of a step, and any for what JAX draws beyond them."""
+    return np.concatenate([u, np.full(env.num_draws - len(u), 0.5)])
+
+
+@every_setting
+def test_float64_follows_numpy_for_many_steps(env_id, kwargs):
+    steps = 100 if env_id.startswith("MyEnv") else 200
+    with x64():
+        theirs, rng = numpy_env(env_id, **kwargs), np.random.default_rng(1)
+        ours = functional.make(env_id, dtype=jnp.float64, autoreset=False, **kwargs)
+        step, world = jax.jit(ours.step_from), ours.world
+        obs, _ = theirs.reset(seed=3)
+        state = ours.from_state(state_of(theirs))
+        for _ in range(steps):
+            action, u = good_action(theirs, obs, rng), step_numbers(theirs, world.step_draws)
+            obs, reward, terminated, truncated, info = theirs.step(action)
+            state, seen, *ends, told = step(padded(ours, u), state, action)
+            assert close(state.world, state_of(theirs), 1e-9)
+            assert abs(float(ends[0]) - reward) <= 1e-9
+            assert (bool(ends[1]), bool(ends[2])) == (terminated, truncated)
+            assert close(seen, obs, 1e-6)  # observations are float32
+            assert close({k: told[k] for k in info}, labelled(world, info), 1e-9)
+            if terminated or truncated:
+                obs, _ = theirs.reset()
+                state = ours.from_state(state_of(theirs))
+
+
+@every_setting
+def test_float32_agrees_with_numpy_step_by_step(env_id, kwargs):
+    theirs, rng = numpy_env(env_id, **kwargs), np.random.default_rng(2)
+    ours = functional.make(env_id, **kwargs)
+    step = jax.jit(ours.step_from)
+    obs, _ = theirs.reset(seed=5)
+    for _ in range(60):
+        before = ours.from_state(state_of(theirs))
+        action, u = good_action(theirs, obs, rng), step_numbers(theirs, ours.world.step_draws)
+        obs, reward, terminated, truncated, _ = theirs.step(action)
+        after, _, ours_reward, ours_terminated, _, info = step(padded(ours, u), before, action)
+        assert bool(ours_terminated) == terminated
+        assert np.isclose(float(ours_reward), reward, rtol=1e-5, atol=1e-5 if env_id[:2] != "My" else 1e-4)
+        assert jax.tree.all(jax.tree.map(lambda x: x.dtype in (np.float32, np.int32, bool), after))
+        assert close(info["final_observation"], obs, 1e-5)
+        if not terminated:
+            assert close(after.world, state_of(theirs), 1e-5)
+        if terminated or truncated:
+            obs, _ = theirs.reset()
+
+
+@FEW
+def test_both_flags_where_the_end_falls_on_the_last_allowed_step(env_id):
+    kwargs = {"n_obstacles": 0, "n_pedestrians": 0} if env_id == "MyEnv-v0" else {}
+    action = {"NumpyCartPole-v1": 1, "GridWorld-v0": 2, "MyEnv-v0": 7}[env_id]
+
+    def ends(limit):
+        numpy, ours = (
+            numpy_env(env_id, max_episode_steps=limit, **kwargs),
+            functional.make(env_id, max_episode_steps=limit, **kwargs),
+        )
+        start = {"start": (0, 2)} if env_id == "GridWorld-v0" else {}
+        numpy.reset(seed=0, options=start)
+        state, step, n = ours.from_state(state_of(numpy)), jax.jit(ours.step_from), 0
+        while True:
+            n += 1
+            theirs = numpy.step(action)[2:4]
+            state, _, _, *flags, _ = step(np.full(ours.num_draws, 0.5), state, action)
+            assert tuple(map(bool, flags)) == theirs
+            if any(theirs):
+                return n, theirs
+
+    n, flags = ends(150)
+    assert flags == (True, False)
+    assert ends(n) == (n, (True, True))
+    assert ends(n - 1) == (n - 1, (False, True))
+
+
+@pytest.mark.parametrize("env_id", IDS)
+def test_reset_draws_the_numpy_distribution_from_the_same_numbers(env_id):
+    with x64():
+        ours = functional.make(env_id, dtype=jnp.float64)
+        u = np.random.default_rng(0).random(ours.num_reset_draws)
+        state, obs = jax.jit(ours.reset_from)(u)
+        theirs = numpy_env(env_id)
+        theirs.unwrapped._np_random = FixedNumbers(u)
+        seen, _ = theirs.unwrapped.reset()
+        assert close(state.world, state_of(theirs), 1e-12)
+        assert close(obs, seen, 1e-6)
+
+
+class FixedNumbers(np.random.Generator):
+    """A generator that gives these numbers."""
+
+    def __init__(self, u):
+        super().__init__(np.random.PCG64(0))
+        self._u = u
+
+    def random(self, size=None, dtype=np.float64, out=None):
+        return self._u
+
+
+@pytest.mark.parametrize("env_id", IDS)
+def test_observations_are_members_of_the_space_and_info_keeps_its_structure(env_id):
+    env = functional.make(env_id)
+    step, key = jax.jit(env.step), jax.random.key(0)
+    state, obs = env.reset(key)
+    structures = set()
+    for i in range(60):
+        action = i * 7 % int(env.action_space.n)
+        state, obs, reward, terminated, truncated, info = step(jax.random.fold_in(key, i), state, action)
+        structures.add(jax.tree.structure(info))
+        for seen in (obs, info["final_observation"]):
+            assert member(env.observation_space, seen)
+        assert reward.dtype == np.float32
+        assert terminated.dtype == truncated.dtype == bool
+        assert reward.shape == terminated.shape == truncated.shape == ()
+    assert len(structures) == 1
+
+
+def member(space, obs) -> bool:
+    if isinstance(space, gym.spaces.Dict):
+        return all(member(leaf, obs[name]) for name, leaf in space.items())
+    return np.array(obs, space.dtype) in space and np.asarray(obs).dtype == jax.dtypes.canonicalize_dtype(space.dtype)
+
+
+@FEW
+def test_jit_vmap_and_scan_agree_with_plain_calls(env_id):
+    env, keys = functional.make(env_id), jax.random.split(jax.random.key(4), 3)
+    states, _ = jax.vmap(env.reset)(keys)
+    actions = jnp.array([0, 1, 1])
+
+    def body(states, key):
+        states, obs, reward, *_ = jax.vmap(env.step)(jax.random.split(key, 3), states, actions)
+        return states, (obs, reward)
+
+    step = jax.jit(env.step)
+    final, (obs, rewards) = jax.jit(lambda s: jax.lax.scan(body, s, jax.random.split(jax.random.key(5), 20)))(states)
+    for row in range(3):
+        state, total = jax.tree.map(itemgetter(row), states), 0.0
+        for t, key in enumerate(jax.random.split(jax.random.key(5), 20)):
+            state, seen, reward, *_ = step(jax.random.split(key, 3)[row], state, actions[row])
+            assert np.allclose(reward, rewards[t, row], atol=1e-5)
+            assert np.allclose(seen, obs[t, row], atol=1e-3 if env_id[:2] == "My" else 1e-5)
+            total += float(reward)
+        assert np.isclose(total, float(rewards[:, row].sum()), atol=1e-4)
+    assert jax.tree.structure(final) == jax.tree.structure(states)
+
+
+def test_gravity_may_be_batched_and_costs_one_compilation():
+    env = functional.make("NumpyCartPole-v1", autoreset=False)
+    traces = []
+
+    @jax.jit
+    def step(key, state, action, params):
+        traces.append(1)
+        return env.step(key, state, action, params)
+
+    key, (state, _) = jax.random.key(0), env.reset(jax.random.key(1))
+    state = state._replace(world=state.world._replace(theta=jnp.float32(0.1)))
+    ends = [step(key, state, 1, env.params._replace(gravity=g))[0].world.theta_dot for g in (1.0, 9.8, 20.0)]
+    assert len(traces) == 1
+    assert ends[0] < ends[1] < ends[2]
+    axes = (None, None, None, type(env.params)(*[0 if name == "gravity" else None for name in env.params._fields]))
+    batch = jax.vmap(env.step, axes)(key, state, 1, env.params._replace(gravity=jnp.array([1.0, 9.8, 20.0])))
+    assert np.allclose(batch[0].world.theta_dot, ends, rtol=1e-6)
+
+
+def test_goal_and_slip_may_be_traced():
+    env = functional.make("GridWorld-v0", autoreset=False)
+    step = jax.jit(env.step)
+    state, _ = env.reset(jax.random.key(0))
+    state = state._replace(world=state.world._replace(cell=jnp.int32(12)))
+    for goal in (11, 13, 7):
+        state = state._replace(world=state.world._replace(goal=jnp.int32(goal)))
+        assert bool(step(jax.random.key(0), state, 2, env.params)[3]) == (goal == 11)
+    starts = jax.vmap(lambda goal: env.reset(jax.random.key(0), env.params._replace(goal=goal))[0].world.goal)
+    assert starts(jnp.array([3, 4])).tolist() == [3, 4]
+    keys = jax.random.split(jax.random.key(1), 2000)
+    state = state._replace(world=state.world._replace(goal=jnp.int32(0)))
+    cells = jax.vmap(lambda key: env.step(key, state, 2, env.params._replace(slip=0.4))[0].world.cell)(keys)
+    counts = {cell: int((cells == cell).sum()) for cell in (11, 7, 17)}  # ahead, and to both sides of it
+    assert sum(counts.values()) == 2000
+    assert abs(counts[11] - 1200) < 5 * np.sqrt(2000 * 0.6 * 0.4)
+    assert abs(counts[7] - 400) < 5 * np.sqrt(2000 * 0.2 * 0.8)
+
+
+def test_notice_probability_may_be_traced():
+    env = functional.make("MyEnv-v0")
+    reset = jax.jit(jax.vmap(lambda p: env.reset(jax.random.key(7), env.params._replace(notice_prob=p))[0].world))
+    worlds = reset(jnp.array([0.0, 1.0]))
+    assert not worlds.notices[0].any()
+    assert worlds.notices[1].all()
+
+
+@FEW
+def test_float32_stays_float32_under_x64(env_id):
+    plain = functional.make(env_id)
+    first = jax.jit(plain.step)(jax.random.key(1), plain.reset(jax.random.key(0))[0], 1)
+    with x64():
+        env = functional.make(env_id)
+        second = jax.jit(env.step)(jax.random.key(1), env.reset(jax.random.key(0))[0], 1)
+        policy = lambda obs, u: (u * 2).astype(jnp.int32)  # noqa: E731
+        sums = functional.rollout(env, policy, jax.random.key(0), 2, 10)
+        assert {x.dtype for x in jax.tree.leaves(sums)} <= {np.dtype(np.float32), np.dtype(np.int32), np.dtype(bool)}
+    for x, y in zip(jax.tree.leaves(first), jax.tree.leaves(second), strict=True):
+        assert x.dtype == y.dtype or (x.dtype, y.dtype) == (np.int32, np.int64)  # integer observations follow x64
+        assert np.allclose(x, y, atol=1e-5)
+
+
+def test_float64_needs_x64():
+    with pytest.raises(ValueError, match="float64"):
+        functional.make("GridWorld-v0", dtype=jnp.float64)
+
+
+@FEW
+def test_old_and_new_keys_give_the_same(env_id):
+    env = functional.make(env_id)
+    play = jax.jit(lambda first, second: env.step(second, env.reset(first)[0], 1))
+    new = play(jax.random.key(2), jax.random.key(3))
+    old = play(jax.random.PRNGKey(2), jax.random.PRNGKey(3))
+    assert jax.tree.all(jax.tree.map(lambda x, y: bool((x == y).all()), new, old))
+    policy = lambda obs, u: (u * 2).astype(jnp.int32)  # noqa: E731
+    roll = jax.jit(lambda key: functional.rollout(env, policy, key, 2, 9)[:4])
+    assert roll(jax.random.key(1)) == roll(jax.random.PRNGKey(1))
+    jax.jit(env.reset)(jax.random.key(0, impl="rbg"))
+
+
+@FEW
+def test_no_key_is_used_twice(env_id):
+    env = functional.make(env_id)
+    policy = lambda obs, u: (u * 2).astype(jnp.int32)  # noqa: E731
+    with jax.debug_key_reuse(True):
+        state, _ = jax.jit(env.reset)(jax.random.key(0))
+        jax.jit(env.step)(jax.random.key(1), state, 1)
+        jax.jit(lambda key: functional.rollout(env, policy, key, 2, 30))(jax.random.key(2))
+
+
+def test_seeds_differ_and_repeat():
+    env = functional.make("NumpyCartPole-v1")
+    starts = [np.asarray(env.reset(jax.random.key(seed))[1]) for seed in (0, 1, 0)]
+    assert (starts[0] == starts[2]).all()
+    assert (starts[0] != starts[1]).all()
+
+
+def test_autoreset_shows_the_last_observation_and_starts_anew():
+    env, alone = (functional.make("NumpyCartPole-v1", autoreset=on) for on in (True, False))
+    state, _ = env.reset(jax.random.key(0))
+    other, starts, rng = state, [], np.random.default_rng(0)
+    step, step_alone = jax.jit(env.step_from), jax.jit(alone.step_from)
+    for _ in range(60):
+        u = rng.random(env.num_draws)
+        state, obs, reward, terminated, _, info = step(u, state, 1)
+        other, seen, *_ = step_alone(u[: alone.num_draws], other, 1)
+        assert (info["final_observation"] == seen).all()
+        assert (obs == seen).all() != bool(terminated)
+        if terminated:
+            assert reward == 1
+            assert int(state.steps) == 0
+            assert np.abs(obs).max() <= 0.05
+            starts.append(np.asarray(obs))
+            other = state
+    assert len(starts) > 2
+    assert not np.array_equal(starts[0], starts[1])
+
+
+def test_without_autoreset_a_terminated_state_absorbs_and_a_truncated_one_goes_on():
+    env = functional.make("NumpyCartPole-v1", autoreset=False)
+    state, _ = env.reset(jax.random.key(0))
+    step = jax.jit(env.step)
+    for i in range(30):
+        state, _, reward, terminated, *_ = step(jax.random.key(i), state, 1)
+        if terminated:
+            break
+    assert reward == 1
+    after, _, reward, terminated, truncated, _ = step(jax.random.key(9), state, 0)
+    assert (float(reward), bool(terminated), bool(truncated)) == (0.0, True, False)
+    assert jax.tree.all(jax.tree.map(lambda x, y: bool(x == y), after, state))
+    env = functional.make("GridWorld-v0", autoreset=False, max_episode_steps=2)
+    state, _ = env.reset(jax.random.key(0))
+    for truncated in (False, True, True):
+        before = state.world.cell
+        state, _, _, terminated, cut, _ = env.step(jax.random.key(1), state, 3)
+        assert (bool(terminated), bool(cut)) == (False, truncated)
+        assert state.world.cell == before - 5
+
+
+@pytest.mark.parametrize("bad", [-1, 4, 5, 2**31 - 1, np.uint8(255)])
+def test_a_bad_action_counts_as_action_0(bad):
+    env = functional.make("GridWorld-v0")
+    state, _ = env.reset(jax.random.key(0))
+    state = state._replace(world=state.world._replace(cell=jnp.int32(12)))
+    results = [jax.jit(env.step)(jax.random.key(0), state, action)[1].tolist() for action in (bad, 0)]
+    assert results == [[2, 3], [2, 3]]
+
+
+def test_bad_actions_of_other_kinds():
+    env = functional.make("MyEnv-v0", continuous=True)
+    state, _ = env.reset(jax.random.key(0))
+    step = jax.jit(env.step)
+    zero = step(jax.random.key(0), state, jnp.zeros(2))
+    for bad in ([np.nan, 0.5], [1.5, 0.0], [0.3, -np.inf]):
+        treated = step(jax.random.key(0), state, jnp.array(bad))
+        assert jax.tree.all(jax.tree.map(lambda x, y: bool((x == y).all()), treated, zero))
+    discrete = functional.make("GridWorld-v0")
+    with pytest.raises(TypeError, match="integers"):
+        discrete.step(jax.random.key(0), discrete.reset(jax.random.key(0))[0], 1.0)
+
+
+@pytest.mark.parametrize("shape", [[1, 2], [5, 8], [300, 2]])
+def test_grid_edges_hold_in_every_direction(shape):
+    env = functional.make("GridWorld-v0", size=shape, goal=[0, 0], start=[shape[0] - 1, shape[1] - 1], autoreset=False)
+    step = jax.jit(env.step_from)
+    for action in range(4):
+        state, _ = env.reset(jax.random.key(0))
+        for _ in range(max(shape) + 5):
+            state, obs, *_ = step(np.zeros(env.num_draws), state, action)
+            assert (np.asarray(obs) >= 0).all()
+            assert (np.asarray(obs) < shape).all()
+
+
+def random_actions(env):
+    return lambda obs, u: jnp.floor(u * env.action_space.n).astype(jnp.int32)
+
+
+@FEW
+def test_rollout_is_a_loop_over_step_from(env_id, monkeypatch):
+    env, (rows, steps) = functional.make(env_id, max_episode_steps=12), (3, 50)
+    monkeypatch.setattr(functional, "BLOCK_NUMBERS", 7 * (env.num_draws + 1) * rows)  # blocks of 6 steps, and a rest
+    policy, key = random_actions(env), jax.random.key(11)
+    stats = jax.jit(lambda key: functional.rollout(env, policy, key, rows, steps))(key)
+    first, u = functional.rollout_uniforms(env, key, rows, steps)
+    assert u.shape == (steps, 1 + env.num_draws, rows)
+    assert (u[1:] != u[:-1]).all()
+    step, (state, obs) = jax.jit(jax.vmap(env.step_from, (-1, 0, 0))), jax.vmap(env.reset_from, -1)(first)
+    running, length = np.zeros(rows), np.zeros(rows, int)
+    sums = np.zeros(4)
+    for t in range(steps):
+        state, obs, reward, terminated, truncated, _ = step(u[t, 1:], state, policy(obs, u[t, 0]))
+        done, running, length = np.asarray(terminated | truncated), running + np.asarray(reward), length + 1
+        sums += float(reward.sum()), done.sum(), running[done].sum(), length[done].sum()
+        running[done], length[done] = 0, 0
+    assert np.allclose([float(x) for x in stats[:4]], sums, atol=1e-3)
+    assert int(stats.num_episodes) == sums[1] > 0
+    assert close(stats.state, state, 1e-3)
+
+
+def test_rollout_sees_observations():
+    env = functional.make("NumpyCartPole-v1")
+    upright = functional.rollout(env, lambda obs, u: (obs[:, 2] + obs[:, 3] > 0).astype(int), jax.random.key(0), 8, 400)
+    random = functional.rollout(env, random_actions(env), jax.random.key(0), 8, 400)
+    assert float(upright.return_sum) >= 0
+    assert int(upright.num_episodes) < int(random.num_episodes) / 5
+    assert 18 < float(random.return_sum / random.num_episodes) < 28  # about 22 under random play
+
+
+def test_rollout_memory_does_not_grow_with_the_steps():
+    env = functional.make("NumpyCartPole-v1")
+
+    def peak(steps):
+        run = jax.jit(lambda key: functional.rollout(env, random_actions(env), key, 64, steps)[:4])
+        return run.lower(jax.random.key(0)).compile().memory_analysis().temp_size_in_bytes
+
+    assert peak(100_000) < 1.1 * peak(10_000)
+
+
+def test_rollout_refuses_senseless_arguments():
+    env = functional.make("GridWorld-v0")
+    with pytest.raises(ValueError, match="positive"):
+        functional.rollout(env, random_actions(env), jax.random.key(0), 0, 5)
+    frozen = functional.make("GridWorld-v0", autoreset=False)
+    with pytest.raises(ValueError, match="autoreset"):
+        functional.rollout(frozen, random_actions(env), jax.random.key(0), 1, 5)
+
+
+@pytest.mark.parametrize("shape", [(1,), (3, 7), (2, 5, 1), (0, 4)])
+def test_uniforms_are_jax_numbers(shape):
+    key = jax.random.key(12)
+    inner = jax.random.wrap_key_data(jax.random.bits(key, (2,)), impl="threefry2x32")
+    ours = jax.jit(functional.uniforms, static_argnums=1)(key, shape)
+    assert ours.shape == shape
+    assert (ours == jax.random.uniform(inner, shape)).all()
+
+
+def test_making_many_envs_leaks_nothing():
+    def once():
+        env = functional.make("NumpyCartPole-v1")
+        jax.block_until_ready(jax.jit(env.step)(jax.random.key(0), env.reset(jax.random.key(1))[0], 1))
+
+    once()
+    counts = []
+    for _ in range(3):
+        for _ in range(3):
+            once()
+        gc.collect()
+        counts.append((len(jax.live_arrays()), sum(isinstance(x, functional.JaxEnv) for x in gc.get_objects())))
+    assert counts[1] == counts[2]
+
+
+def test_unknown_ids_and_foreign_worlds_are_refused():
+    with pytest.raises(UnregisteredEnv):
+        functional.make("NoSuchWorld-v0")
+    with pytest.raises(ValueError, match="CartPole-v1"):
+        functional.make("CartPole-v1")
+    with pytest.raises(ValueError, match="max_episode_steps"):
+        functional.make("GridWorld-v0", max_episode_steps=0)
+    assert functional.make("GridWorld-v0", max_episode_steps=-1).max_episode_steps is None
+
+
+# --- JaxVectorEnv
+
+
+def play(env, steps, seed=0):
+    env.action_space.seed(1)
+    return [env.reset(seed=seed)] + [env.step(env.action_space.sample()) for _ in range(steps)]
+
+
+def same(x, y) -> bool:
+    if isinstance(x, dict):
+        return x.keys() == y.keys() and all(same(x[k], y[k]) for k in x)
+    if isinstance(x, tuple | list):
+        return len(x) == len(y) and all(map(same, x, y))
+    if x is None or y is None or x.dtype == object:
+        return x is y or (x is not None and y is not None and all(map(same, x.ravel(), y.ravel())))
+    return x.dtype == y.dtype and np.array_equal(x, y)
+
+
+@pytest.mark.parametrize("env_id", IDS)
+def test_vector_env_has_the_form_of_the_numpy_one(env_id):
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="(?s).*is out of date", category=DeprecationWarning)
+        theirs = gym.make_vec(env_id, num_envs=3, autoreset_mode=AutoresetMode.SAME_STEP, max_episode_steps=6)
+    ours = functional.JaxVectorEnv(env_id, 3, max_episode_steps=6)
+    assert ours.metadata["autoreset_mode"] is AutoresetMode.SAME_STEP
+    assert ours.observation_space == theirs.observation_space
+    assert ours.action_space == theirs.action_space
+    counts = np.zeros(3, int)
+    for one, other in zip(play(ours, 25), play(theirs, 25), strict=True):
+        assert one[0] in ours.observation_space
+        shapes = lambda info: {k: (v.dtype, v.shape) for k, v in info.items() if "final" not in k}  # noqa: E731
+        assert shapes(one[-1]) == shapes(other[-1])
+        if len(one) == 2:
+            continue
+        assert [(x.dtype, x.shape) for x in one[1:4]] == [(x.dtype, x.shape) for x in other[1:4]]
+        counts += 1
+        ended = one[2] | one[3]
+        assert (one[3] == (counts == 6)).all()
+        counts[ended] = 0
+        assert ("final_obs" in one[4]) == ended.any()
+        if ended.any():
+            assert (one[4]["_final_obs"] == ended).all()
+            assert one[4]["final_info"].keys() == {k for k in one[4] if "final" not in k}
+            for row in np.flatnonzero(ended):
+                assert one[4]["final_obs"][row] in ours.single_observation_space
+
+
+def test_vector_env_repeats_its_seeds_and_keeps_rows_apart():
+    many, few = functional.JaxVectorEnv("NumpyCartPole-v1", 3), functional.JaxVectorEnv("NumpyCartPole-v1", 1)
+    assert same(play(many, 40, seed=4), play(many, 40, seed=4))
+    assert not same(play(many, 1, seed=4), play(many, 1, seed=5))
+    many.reset(seed=[5, 2**70, 7])
+    few.reset(seed=2**70)
+    for i in range(80):
+        rows, one = many.step(np.array([i % 2, 1, 0])), few.step([1])
+        assert np.array_equal(rows[0][1], one[0][0])
+        assert rows[1][1] == one[1][0]
+
+
+def test_vector_env_returns_its_own_memory_and_survives_pickling():
+    env = functional.JaxVectorEnv("NumpyCartPole-v1", 2)
+    obs, _ = env.reset(seed=0)
+    kept = obs.copy()
+    env.step([0, 1])
+    assert (obs == kept).all()
+    obs[...] = 9
+    twin = pickle.loads(pickle.dumps(env))
+    assert same(env.step([1, 1]), twin.step([1, 1]))
+
+
+def test_vector_env_resets_chosen_rows_with_options():
+    env = functional.JaxVectorEnv("GridWorld-v0", 3, observation="goal")
+    with pytest.raises(ResetNeeded):
+        env.step([0, 0, 0])
+    with pytest.raises(ResetNeeded):
+        env.reset(options={"reset_mask": np.array([True, False, False])})
+    env.reset(seed=0)
+    before = env.step([3, 3, 3])[0]["observation"]
+    options = {"reset_mask": np.array([False, True, False]), "start": (1, 2)}
+    after, info = env.reset(options=options)
+    assert after["observation"].tolist() == [before[0].tolist(), [1, 2], before[2].tolist()]
+    assert info["_is_success"].tolist() == [False, True, False]
+    assert options.keys() == {"reset_mask", "start"}
+    assert env.step([0, 0, 0])[0]["observation"][1].tolist() == [1, 3]
+
+
+def test_vector_env_refuses_bad_actions_and_arguments():
+    env = functional.JaxVectorEnv("GridWorld-v0", 2)
+    env.reset(seed=0)
+    for bad, error in (([0, 4], ValueError), ([0, -1], ValueError), ([0.0, 1.0], TypeError), ([0], ValueError)):
+        with pytest.raises(error):
+            env.step(bad)
+    with pytest.raises(ValueError, match="num_envs"):
+        functional.JaxVectorEnv("GridWorld-v0", 0)
+    with pytest.raises(ValueError, match="render_mode"):
+        functional.JaxVectorEnv("GridWorld-v0", 1, render_mode="NON_VALID")
+
+
+@FEW
+def test_gymnasiums_wrappers_run_on_the_vector_env(env_id):
+    env = NormalizeReward(RecordEpisodeStatistics(functional.JaxVectorEnv(env_id, 3, max_episode_steps=20)))
+    env.reset(seed=0)
+    lengths = []
+    env.action_space.seed(0)
+    for _ in range(60):
+        info = env.step(env.action_space.sample())[-1]
+        lengths += info["episode"]["l"][info["_episode"]].tolist() if "episode" in info else []
+    assert lengths
+    assert all(1 <= length <= 20 for length in lengths)
+
+
+def test_vector_env_draws_one_picture_a_row():
+    pytest.importorskip("pygame", reason="pygame-ce is not installed")
+    env = functional.JaxVectorEnv("NumpyCartPole-v1", 2, render_mode="rgb_array")
+    env.reset(seed=0)
+    for _ in range(5):
+        env.step([0, 1])
+    frames = env.render()
+    assert len(frames) == 2
+    assert all(frame.dtype == np.uint8 and frame.ndim == 3 for frame in frames)
+    assert not np.array_equal(*frames)
+    env.close()
+    text = functional.JaxVectorEnv("GridWorld-v0", 2, render_mode="ansi")
+    text.reset(seed=0)
+    assert all(isinstance(row, str) for row in text.render())
+
+
+# --- FuncEnv
+
+
+@FEW
+def test_func_env_runs_in_gymnasiums_own_env(env_id):
+    from gymnasium.envs.functional_jax_env import FunctionalJaxEnv
+
+    env, plain = FunctionalJaxEnv(functional.as_func_env(env_id)), functional.make(env_id, autoreset=False)
+    obs, info = env.reset(seed=0)
+    state = plain.from_state(env.state.world)
+    assert info.keys() == plain.info(state).keys()
+    step = jax.jit(plain.step)
+    for action in (1, 0, 1, 1, 0):
+        obs, reward, terminated, truncated, info = env.step(action)
+        state, seen, expected, ended, _, told = step(jax.random.key(0), state, action)
+        assert close(obs, seen, 1e-6)
+        assert np.isclose(reward, float(expected), atol=1e-5)
+        assert terminated == bool(ended)
+        assert truncated is False
+        assert info.keys() | {"final_observation"} == told.keys()
+
+
+def test_func_env_takes_params_and_transformations():
+    env = functional.as_func_env("NumpyCartPole-v1")
+    state = env.initial(jax.random.key(0))
+    heavy = env.transition(state, 1, jax.random.key(1), env.default_params._replace(masscart=100.0))
+    usual = env.transition(state, 1, jax.random.key(1))
+    assert abs(heavy.world.x_dot) < abs(usual.world.x_dot)
+    env.transform(jax.vmap)
+    keys = jax.random.split(jax.random.key(0), 4)
+    states = env.transition(env.initial(keys), jnp.ones(4, int), keys)
+    assert env.observation(states, keys).shape == (4, 4)
+    assert env.terminal(states, keys).shape == (4,)
