@@ -54,11 +54,11 @@ class ApeXConfig:
     """Units of each layer before value and advantage part [a convolutional network]."""
     layer_norm: bool = True
     """Whether each layer is normalised before its ReLU [no]."""
-    batch_size: int = 128
+    batch_size: int = 64
     """Rows of one update [512]."""
-    samples_per_insert: float = 16.0
+    samples_per_insert: float = 32.0
     """Rows trained per row collected [about 0.8]; holds whatever the machine's speed."""
-    learning_rate: float = 2e-3
+    learning_rate: float = 1e-3
     """Adam's step size at the start [RMSProp, 6.25e-5]."""
     adam_epsilon: float = 1e-4
     """Adam's epsilon: the larger it is, the smaller are the steps once gradients are small [1.5e-7]."""

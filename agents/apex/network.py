@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import pairwise, zip_longest
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import torch
 from gymnasium import spaces
 from gymnasium.spaces.utils import flatdim
 from torch import Tensor, nn
+from torch.nn.functional import layer_norm, linear, relu
 
 BOUNDLESS = 1e6  # a Box's bound of this size or more says nothing about what to expect
 
@@ -88,25 +90,29 @@ class DuelingNetwork(nn.Module):
         self, middle: np.ndarray, half: np.ndarray, num_actions: int, hidden_sizes: tuple[int, ...], layer_norm: bool
     ) -> None:
         super().__init__()
-        layers: list[nn.Module] = []
-        size = len(middle)
-        for units in hidden_sizes:
-            layers += [nn.Linear(size, units), *([nn.LayerNorm(units)] if layer_norm else []), nn.ReLU()]
-            size = units
         self.register_buffer("scale", torch.from_numpy(1 / half).float())
         self.register_buffer("offset", torch.from_numpy(-middle / half).float())
-        self.body = nn.Sequential(*layers)
-        self.value = nn.Linear(size, 1)
-        self.advantage = nn.Linear(size, num_actions)
+        sizes = (len(middle), *hidden_sizes)
+        self.body = nn.ModuleList(nn.Linear(size, units) for size, units in pairwise(sizes))
+        self.norms = nn.ModuleList(nn.LayerNorm(units) for units in hidden_sizes if layer_norm)
+        self.value = nn.Linear(sizes[-1], 1)
+        self.advantage = nn.Linear(sizes[-1], num_actions)
+        # functions on these are four times faster than calls of so many small modules
+        self._linear = [(layer.weight, layer.bias) for layer in (*self.body, self.value, self.advantage)]
+        self._norm = [(layer.normalized_shape, layer.weight, layer.bias) for layer in self.norms]
 
     scale: Tensor
     offset: Tensor
 
     def forward(self, x: Tensor) -> Tensor:
         """Give the action values (N, A) of inputs (N, F)."""
-        hidden = self.body(torch.addcmul(self.offset, x, self.scale))
-        advantage = self.advantage(hidden)  # (N, A)
-        return self.value(hidden) + advantage - advantage.mean(dim=1, keepdim=True)
+        x = torch.addcmul(self.offset, x, self.scale)
+        *body, value, advantage = self._linear
+        for (weight, bias), norm in zip_longest(body, self._norm):
+            x = linear(x, weight, bias)
+            x = relu(layer_norm(x, *norm) if norm else x)
+        a = linear(x, *advantage)  # (N, A)
+        return linear(x, *value) + a - a.mean(dim=1, keepdim=True)
 
 
 def make_network(

@@ -1,5 +1,7 @@
 """The dueling network and its inputs."""
 
+from copy import deepcopy
+
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -55,19 +57,31 @@ def test_a_rows_values_do_not_depend_on_its_neighbours(network):
     torch.testing.assert_close(network(x)[:1], network(x[:1]))
 
 
-def test_values_are_state_value_and_centred_advantages(network):
+def test_values_are_torchs_modules_one_after_the_other(network):
     x = torch.randn(8, 3, generator=torch.Generator().manual_seed(0))
-    hidden = network.body(x)  # the bounds are -1 and 1
-    a = network.advantage(hidden)
-    torch.testing.assert_close(network(x) - network.value(hidden), a - a.mean(1, keepdim=True))
+    hidden = x  # the bounds are -1 and 1
+    for layer, norm in zip(network.body, network.norms, strict=True):
+        hidden = torch.relu(norm(layer(hidden)))
+    advantage = network.advantage(hidden)
+    centred = advantage - advantage.mean(1, keepdim=True)
+    torch.testing.assert_close(network(x), network.value(hidden) + centred)
 
 
 def test_the_mean_advantage_carries_gradient():
     network = DuelingNetwork(np.zeros(2), np.ones(2), 4, (8,), False)
-    captured = []
-    network.advantage.register_forward_hook(lambda *args: args[2].retain_grad() or captured.append(args[2]))
     network(torch.ones(1, 2))[0, 0].backward()
-    torch.testing.assert_close(captured[0].grad, torch.tensor([[0.75, -0.25, -0.25, -0.25]]))
+    torch.testing.assert_close(network.advantage.bias.grad, torch.tensor([0.75, -0.25, -0.25, -0.25]))
+    torch.testing.assert_close(network.value.bias.grad, torch.tensor([1.0]))
+
+
+def test_a_copy_computes_with_its_own_parameters(network):
+    copy = deepcopy(network)
+    FlatParameters(copy)
+    x = torch.ones(1, 3)
+    assert torch.equal(copy(x), network(x))
+    with torch.no_grad():
+        network.value.bias += 1
+    torch.testing.assert_close(network(x), copy(x) + 1)
 
 
 def test_initial_weights_depend_on_the_seed_alone_and_leave_the_global_generator():
@@ -109,8 +123,7 @@ def test_inputs_with_bounds_are_brought_to_one_and_others_left_alone():
     middle, half = input_range(space)
     np.testing.assert_allclose(middle, [0, 0, 127.5, 0, 0, 0], rtol=1e-6)
     np.testing.assert_allclose(half, [4.8, 1, 127.5, 1, 1, 1], rtol=1e-6)
-    network = make_network(space, gym.spaces.Discrete(2), (4,), True, 0)
-    seen = []
-    network.body.register_forward_pre_hook(lambda module, args: seen.append(args[0]))
-    network(torch.tensor([[4.8, 7.0, 0.0, 2.0, 1.0, 0.0]]))
-    torch.testing.assert_close(seen[0], torch.tensor([[1.0, 7.0, -1.0, 2.0, 1.0, 0.0]]))
+    network = make_network(space, gym.spaces.Discrete(2), (), False, 0)  # a linear function of the inputs
+    inputs, brought = torch.tensor([[4.8, 7.0, 0.0, 2.0, 1.0, 0.0]]), torch.tensor([[1.0, 7.0, -1.0, 2.0, 1.0, 0.0]])
+    a = network.advantage(brought)
+    torch.testing.assert_close(network(inputs), network.value(brought) + a - a.mean())
