@@ -96,11 +96,14 @@ class RowGenerators:
 
     @staticmethod
     def _seed_words(seeds: Sequence[int]) -> np.ndarray:
-        small = np.fromiter((seed < 2**128 for seed in seeds), np.bool_, len(seeds))
-        if small.all():
-            words = [np.array([(seed >> 32 * i) & 0xFFFFFFFF for seed in seeds], np.uint32) for i in range(_POOL)]
-            return seed_words(np.stack(words))
-        return np.stack([np.random.SeedSequence(seed).generate_state(4, np.uint64) for seed in seeds], axis=1)
+        try:
+            words = np.array(seeds, np.uint64)
+            halves = [words & _LOW_HALF, words >> _HALF, np.zeros_like(words), np.zeros_like(words)]
+        except OverflowError:  # some seeds are longer
+            if max(seeds) >= 2**128:
+                return np.stack([np.random.SeedSequence(seed).generate_state(4, np.uint64) for seed in seeds], axis=1)
+            halves = [np.array([seed >> 32 * i & 0xFFFFFFFF for seed in seeds]) for i in range(_POOL)]
+        return seed_words(np.stack(halves).astype(np.uint32))
 
     def uniforms(self, rows: np.ndarray | slice, first: np.ndarray | int, count: int) -> np.ndarray:
         """Looks ahead without moving: numbers ``first`` to ``first + count - 1`` of each row's future.

@@ -165,14 +165,14 @@ class BatchEnv(VectorEnv):
 
     def _seed(self, rows: np.ndarray, seeds: list[int | None]) -> None:
         """Seeds the rows that are given a seed, and those that never had one."""
-        for row in rows.tolist() if not self._started else ():
-            if seeds[row] is None:
-                seeds[row] = int(np.random.SeedSequence().entropy)  # type: ignore[arg-type]
-        chosen = [row for row in rows.tolist() if seeds[row] is not None]
-        if chosen:
-            for row in chosen:
-                self._seeds[row] = seeds[row]
-            self._streams.seed(np.array(chosen), [self._seeds[row] for row in chosen])
+        if not self._started:
+            seeds = [int(np.random.SeedSequence().entropy) if seed is None else seed for seed in seeds]  # type: ignore[arg-type]
+        rows = np.array([row for row in rows.tolist() if seeds[row] is not None], np.int64)
+        if rows.size:
+            new = [seeds[row] for row in rows.tolist()]
+            for row, seed in zip(rows.tolist(), new, strict=True):
+                self._seeds[row] = seed
+            self._streams.seed(rows, new)  # type: ignore[arg-type]
 
     def _begin(self, rows: np.ndarray, options: dict[str, Any]) -> None:
         """Begins an episode in each of these rows."""
