@@ -75,6 +75,7 @@ def make_world(
         speed_high=high,
         radius_low=radius_low,
         radius_high=radius_high,
+        side=np.array([-0.3, 0.3]),
         **sensor.settings,
         **{
             name: legal_number(name, value, 0.0, 1e6)
@@ -138,10 +139,10 @@ class _Sensor:
 def _rays(count: int = RAYS, cone: float | None = None, max_range: float = 6.0) -> dict[str, Any]:
     """Settings of rays over a full circle from ahead on, or over a cone from right to left (degrees)."""
     if cone is None:
-        angles = [2.0 * math.pi * k / count for k in range(count)]
+        angles, ends = [2.0 * math.pi * k / count for k in range(count // 2)], [1.0, -1.0]
     else:
-        angles = [math.radians(cone) * (k / (count - 1) - 0.5) for k in range(count)]
-    return {"max_range": max_range, "ray_cos": np.cos(angles), "ray_sin": np.sin(angles)}
+        angles, ends = [math.radians(cone) * (k / (count - 1) - 0.5) for k in range(count)], [1.0]
+    return {"max_range": max_range, "ray_cos": np.cos(angles), "ray_sin": np.sin(angles), "ray_ends": np.array(ends)}
 
 
 _NOISE = {"range_noise": 0.01, "relative_range_noise": 0.01, "drop_out": 0.03}

@@ -8,11 +8,11 @@ a wall or the goal is computed exactly (swept collision); there the world stops,
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 from gym_custom.my_env import pedestrians
-from gym_custom.my_env.geometry import closeness_to_disc, closeness_to_walls, disc_terms, length
-from gym_custom.my_env.state import OBSTACLE, PEDESTRIAN, RUNNING, SUCCESS, WALL, State
+from gym_custom.my_env.geometry import disc_root, disc_terms, fold, length, wall_closeness
+from gym_custom.my_env.state import ABSENT, OBSTACLE, PEDESTRIAN, RUNNING, SUCCESS, WALL, State
 
 Array = Any
 
@@ -33,24 +33,37 @@ def transition(
         command: `discrete_command` or `continuous_command`.
         remember: What the sensor keeps, ``(xp, params, state, u) -> (S, N)``.
     """
+    duration = params.dt / SUBSTEPS
     target = command(params, action)
     way_points, next_way_points = pedestrians.choose_way_points(xp, params, state)
-    after = state._replace(
-        way_points=way_points, next_way_points=next_way_points, sensor=remember(xp, params, state, u)
-    )
-    around = pedestrians.look_around(xp, params, after)
-    gaps = []
-    for _ in range(SUBSTEPS):
-        after, gap = _substep(xp, params, after, target, around)
-        gaps.append(gap)
-    min_gap = xp.minimum(gaps[0], gaps[1])
-    return after._replace(
-        goal_distance=length(xp, after.goal - after.position),
+    around = pedestrians.look_around(xp, params, state, way_points, duration)
+    first = _substep(xp, params, state, state, target, around, duration)
+    second = _substep(xp, params, state, first, target, around, duration)
+    found, share, gap = _first_touches(xp, params, state, first, second)
+    over = found[0] != RUNNING
+    outcome = xp.where(over, found[0], found[1])
+    late = xp.where(over, 0.0, share[1])
+    min_gap = xp.where(over, gap[0], xp.minimum(gap[0], gap[1]))
+    position = state.position + share[0] * first.way + late * second.way
+    turned = share[0] * (first.turn_rate * duration) + late * (second.turn_rate * duration)
+    return state._replace(
+        position=position,
+        heading=wrap(xp, state.heading + turned),
+        speed=xp.where(over, first.speed, second.speed),
+        turn_rate=xp.where(over, first.turn_rate, second.turn_rate),
+        pedestrians=state.pedestrians + share[0] * first.ways + late * second.ways,
+        velocities=xp.where(over, first.velocities, second.velocities),
+        way_points=way_points,
+        next_way_points=next_way_points,
+        sensor=remember(xp, params, state, u),
+        goal_distance=length(xp, state.goal - position),
         min_gap=min_gap,
+        outcome=outcome,
         steps=state.steps + 1.0,
         discomfort_steps=xp.where(
             min_gap < params.discomfort_distance, state.discomfort_steps + 1.0, state.discomfort_steps
         ),
+        path_length=state.path_length + (share[0] * first.speed + late * second.speed) * duration,
     )
 
 
@@ -93,11 +106,11 @@ def info(xp: Any, params: Any, state: State) -> dict[str, Array]:
 
 
 def smallest_gap(xp: Any, params: Any, state: State, distance: Array) -> Array:
-    """Smallest gap (N,) to a pedestrian at these distances (P, N), the lidar's range without pedestrians."""
-    gap = distance - state.pedestrian_radii - params.robot_radius
-    gap = xp.where(state.pedestrian_radii > 0.0, gap, math.inf)
-    smallest = xp.min(gap, axis=0, initial=math.inf)
-    return xp.where(smallest < math.inf, smallest, params.max_range)
+    """Smallest gap to a pedestrian at distances (M, P, N), the lidar's range without pedestrians: (M, N)."""
+    if distance.shape[1] == 0:
+        return 0.0 * (state.heading + xp.zeros((distance.shape[0], *state.heading.shape))) + params.max_range
+    smallest = fold(xp.minimum, distance - (state.pedestrian_radii + params.robot_radius))
+    return xp.where(smallest < 0.5 * ABSENT, smallest, params.max_range)
 
 
 def wrap(xp: Any, angle: Array) -> Array:
@@ -106,29 +119,44 @@ def wrap(xp: Any, angle: Array) -> Array:
     return xp.where(turned >= math.pi, -math.pi, turned)
 
 
+class _Motion(NamedTuple):
+    """What moves, at the end of a substep that nothing cuts short."""
+
+    position: Array  # (2, N) m
+    heading: Array  # (N,) rad
+    speed: Array  # (N,) m/s
+    turn_rate: Array  # (N,) rad/s
+    pedestrians: Array  # (2, P, N) m
+    velocities: Array  # (2, P, N) m/s
+    way: Array = None  # (2, N) m, of the robot within the substep
+    ways: Array = None  # (2, P, N) m, of the pedestrians
+
+
 def _substep(
-    xp: Any, params: Any, state: State, target: tuple[Array, Array], around: pedestrians.Surroundings
-) -> tuple[State, Array]:
-    """Moves everything on by a substep, or up to the first touch; gives the smallest gap (N,) on the way too."""
-    duration = params.dt / SUBSTEPS
-    speed = _approach(xp, state.speed, target[0], params.max_acceleration * duration)
-    turn_rate = _approach(xp, state.turn_rate, target[1], params.max_turn_acceleration * duration)
-    way = _way(xp, state.heading, speed, turn_rate, duration)  # (2, N)
-    velocity = pedestrians.velocities(xp, params, state, around, duration)
-    ways = pedestrians.displacements(xp, state, around, velocity, duration)  # (2, P, N)
-    found, share, gap = _first_touch(xp, params, state, way, ways)
-    found, share = _unless_over(xp, state, found, share)
-    after = state._replace(
-        position=state.position + share * way,
-        heading=wrap(xp, state.heading + share * (turn_rate * duration)),
-        speed=speed,
-        turn_rate=turn_rate,
-        pedestrians=state.pedestrians + share * ways,
-        velocities=velocity,
-        outcome=found,
-        path_length=state.path_length + share * (speed * duration),
+    xp: Any,
+    params: Any,
+    state: State,
+    before: Any,
+    target: tuple[Array, Array],
+    around: pedestrians.Surroundings,
+    duration: float,
+) -> _Motion:
+    """Moves the robot and the pedestrians, who have seen where the robot was before."""
+    speed = _approach(xp, before.speed, target[0], params.max_acceleration * duration)
+    turn_rate = _approach(xp, before.turn_rate, target[1], params.max_turn_acceleration * duration)
+    way = _way(xp, before.heading, speed, turn_rate, duration)
+    discs = xp.concatenate([state.obstacles, before.position[:, None]], axis=1)
+    velocities, ways = pedestrians.walk(xp, params, around, before.pedestrians, before.velocities, discs, duration)
+    return _Motion(
+        before.position + way,
+        before.heading + turn_rate * duration,
+        speed,
+        turn_rate,
+        before.pedestrians + ways,
+        velocities,
+        way,
+        ways,
     )
-    return after, gap
 
 
 def _approach(xp: Any, value: Array, target: Array, most: float) -> Array:
@@ -144,40 +172,55 @@ def _way(xp: Any, heading: Array, speed: Array, turn_rate: Array, duration: floa
     return xp.stack([chord * xp.cos(heading + half), chord * xp.sin(heading + half)])
 
 
-def _first_touch(xp: Any, params: Any, state: State, way: Array, ways: Array) -> tuple[Array, Array, Array]:
-    """What the robot touches first on its way, the share of the way until then, and the smallest gap to a pedestrian.
+def _first_touches(xp: Any, params: Any, state: State, first: _Motion, second: _Motion) -> tuple[Array, Array, Array]:
+    """What the robot touches first in each of two substeps, and when; the second as if the first had been free.
 
     In the frame of a pedestrian the robot moves by the difference of the two ways.
+
+    Returns:
+        Outcome, share of the way until then, and smallest gap to a pedestrian on the way, each (2, N).
     """
-    count = state.pedestrians.shape[1]
-    centres = (
-        xp.concatenate([state.pedestrians, state.obstacles, state.goal[:, None]], axis=1) - state.position[:, None]
-    )
-    radii = xp.concatenate(
-        [state.pedestrian_radii + params.robot_radius, state.obstacle_radii + params.robot_radius], axis=0
-    )
-    radii = xp.concatenate([radii, 0.0 * state.heading[None] + params.goal_radius], axis=0)  # (P + O + 1, N)
-    relative = xp.concatenate([way[:, None] - ways, 0.0 * state.obstacles + way[:, None], way[:, None]], axis=1)
-    x, y, square = disc_terms(xp, centres[0], centres[1], radii)
-    length_squared = relative[0] * relative[0] + relative[1] * relative[1]
-    closeness = closeness_to_disc(xp, x * relative[0] + y * relative[1], square * length_squared)
-    person = xp.max(closeness[:count], axis=0, initial=0.0)
-    obstacle = xp.max(closeness[count:-1], axis=0, initial=0.0)
-    margin = state.room - params.robot_radius
-    wall = closeness_to_walls(xp, way[0], way[1], margin + state.position, margin - state.position)
+    count, fixed = state.pedestrians.shape[1], state.obstacles.shape[1] + 1
+    way = xp.concatenate([first.way[:, None], second.way[:, None]], axis=1)  # (2, M, N) for M = 2 substeps
+    ways = xp.concatenate([first.ways[:, None], second.ways[:, None]], axis=1)  # (2, M, P, N)
+    still = xp.zeros((2, 2, fixed, *state.heading.shape), state.heading.dtype)
+    relative = way[:, :, None] - xp.concatenate([ways, still], axis=2)  # (2, M, K, N), the goal being the last disc
+    discs = xp.concatenate([state.pedestrians, state.obstacles, state.goal[:, None]], axis=1)
+    start = discs - state.position[:, None]  # (2, K, N)
+    centres = xp.concatenate([start[:, None], (start - relative[:, 0])[:, None]], axis=1)  # (2, M, K, N)
+    goal_radius = 0.0 * state.heading[None] + (params.goal_radius - params.robot_radius)
+    radii = xp.concatenate([state.pedestrian_radii, state.obstacle_radii, goal_radius], axis=0) + params.robot_radius
+    x, y, inverse = disc_terms(xp, centres[0], centres[1], radii)
+    squares = relative * relative
+    squares = squares[0] + squares[1]
+    along = x * relative[0] + y * relative[1]
+    closeness = along + disc_root(xp, along, squares * inverse)  # (M, K, N)
+    goal, wall = closeness[:, -1], _wall_touch(xp, params, state, way)
+    obstacle = fold(xp.maximum, closeness[:, count:-1]) if fixed > 1 else 0.0 * goal
+    person = fold(xp.maximum, closeness[:, :count]) if count > 0 else 0.0 * goal
     collision = xp.maximum(xp.maximum(person, obstacle), wall)
-    first = xp.maximum(collision, closeness[-1])
+    earliest = xp.maximum(collision, goal)
     kind = xp.where(person >= collision, PEDESTRIAN, xp.where(obstacle >= collision, OBSTACLE, WALL))
-    kind = xp.where(closeness[-1] > collision, SUCCESS, kind)
-    share = 1.0 / xp.maximum(first, 1.0)
-    along = centres[:, :count] * relative[:, :count]
-    nearest = (along[0] + along[1]) / xp.maximum(length_squared[:count], 1e-12)
-    nearest = xp.minimum(xp.maximum(nearest, 0.0), share)
-    gap = smallest_gap(xp, params, state, length(xp, centres[:, :count] - nearest * relative[:, :count]))
-    return xp.where(first > 1.0, kind, RUNNING), share, gap
+    kind = xp.where(goal > collision, SUCCESS, kind)
+    share = 1.0 / xp.maximum(earliest, 1.0)
+    gap = smallest_gap(
+        xp, params, state, _closest(xp, centres[:, :, :count], relative[:, :, :count], squares[:, :count], share)
+    )
+    return xp.where(earliest > 1.0, kind, RUNNING), share, gap
 
 
-def _unless_over(xp: Any, state: State, found: Array, share: Array) -> tuple[Array, Array]:
-    """After the first touch nothing moves any more."""
-    running = state.outcome == RUNNING
-    return xp.where(running, found, state.outcome), xp.where(running, share, 0.0)
+def _wall_touch(xp: Any, params: Any, state: State, way: Array) -> Array:
+    """Closeness (M, N) of the walls along the robot's ways (2, M, N), one after the other."""
+    margin = state.room - params.robot_radius
+    begins = xp.concatenate([state.position[:, None], (state.position + way[:, 0])[:, None]], axis=1)  # (2, M, N)
+    low, high = wall_closeness(xp, margin[:, None] + begins, margin[:, None] - begins)
+    sides = xp.maximum(way * low, way * high)
+    return xp.maximum(sides[0], sides[1])
+
+
+def _closest(xp: Any, centres: Array, relative: Array, squares: Array, share: Array) -> Array:
+    """Distances (M, P, N) at the closest approach up to a share (M, N) of the ways."""
+    along = centres * relative
+    when = (along[0] + along[1]) / xp.maximum(squares, 1e-12)
+    when = xp.minimum(xp.maximum(when, 0.0), share[:, None])
+    return length(xp, centres - when * relative)

@@ -9,7 +9,6 @@ division for a direction that is parallel to a wall.
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 Array = Any
@@ -18,7 +17,7 @@ INSIDE = 1e9  # 1/s or 1/m, closeness where a disc already covers the point
 
 
 def disc_terms(xp: Any, x: Array, y: Array, radius: Array) -> tuple[Array, Array, Array]:
-    """Prepares discs for `closeness_to_disc`.
+    """Prepares discs for `disc_root`.
 
     Args:
         xp: Array namespace.
@@ -36,39 +35,45 @@ def disc_terms(xp: Any, x: Array, y: Array, radius: Array) -> tuple[Array, Array
     return x * share, y * share, xp.where(outside, inverse, -INSIDE * INSIDE)
 
 
-def closeness_to_disc(xp: Any, along: Array, square: Array) -> Array:
-    """1 / t of the first touch of a point moving by q in unit time with a disc, 0 or less where there is none.
+def disc_root(xp: Any, along: Array, square: Array) -> Array:
+    """What makes the closeness to a disc: `along + root`, and for the opposite direction `root - along`.
 
     Args:
         xp: Array namespace.
         along: b / c = (p q) / c.
         square: a / c = (q q) / c.
+
+    Returns:
+        The root of the discriminant, far below 0 where the line misses the disc: the closeness is then negative.
     """
     discriminant = along * along - square
-    root = xp.sqrt(xp.maximum(discriminant, 0.0))
-    return xp.where(discriminant >= 0.0, along + root, 0.0)
+    return xp.where(discriminant >= 0.0, xp.sqrt(xp.maximum(discriminant, 0.0)), -INSIDE)
 
 
-def closeness_to_walls(xp: Any, dx: Array, dy: Array, low: Array, high: Array) -> Array:
-    """1 / t of the first touch of a point moving by (dx, dy) in unit time with the walls around it.
+def wall_closeness(xp: Any, low: Array, high: Array) -> tuple[Array, Array]:
+    """1 / t of the first touch with the wall below and above, for unit speed towards it, each (2, ...).
 
     Args:
         xp: Array namespace.
-        dx: Motion along x.
-        dy: Motion along y.
         low: (2, ...) distances to the walls on the left and below, m.
         high: (2, ...) those to the walls on the right and above, m.
     """
-    right, left = 1.0 / xp.maximum(high, 1e-9), -1.0 / xp.maximum(low, 1e-9)
-    return xp.maximum(
-        xp.maximum(dx * right[0], dx * left[0]),
-        xp.maximum(dy * right[1], dy * left[1]),
-    )
+    return -1.0 / xp.maximum(low, 1e-9), 1.0 / xp.maximum(high, 1e-9)
 
 
 def add_up(terms: Array) -> Array:
     """Sums (2, K, ...) over K in a written-out order, so that a batch and a single env get the same bits."""
-    return functools.reduce(lambda total, k: total + terms[:, k], range(1, terms.shape[1]), terms[:, 0])
+    return fold(lambda a, b: a + b, terms)
+
+
+def fold(combine: Any, terms: Array) -> Array:
+    """Combines (M, K, ...) over K, one half with the other until one is left: few calls in a fixed order."""
+    count = terms.shape[1]
+    if count == 1:
+        return terms[:, 0]
+    half = count // 2
+    folded = fold(combine, combine(terms[:, :half], terms[:, half : 2 * half]))
+    return combine(folded, terms[:, -1]) if count % 2 else folded
 
 
 def length(xp: Any, vector: Array) -> Array:

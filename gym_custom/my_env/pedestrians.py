@@ -18,15 +18,20 @@ from gym_custom.my_env.geometry import add_up, length
 
 Array = Any
 
-_UNNOTICED = -100.0  # m, added to the gap between a pedestrian and a robot not noticed: no force reaches that far
+_UNNOTICED = -100.0  # m, instead of the sum of the radii where a robot is not noticed: no force reaches that far
 
 
 class Surroundings(NamedTuple):
-    """What stays the same for the pedestrians during one step; K = P + 1 + O discs."""
+    """What stays the same for the pedestrians during one step; K = P + O + 1 discs, pedestrians, obstacles, robot."""
 
-    heading: Array  # (2, P, N) direction to the way-point, shorter than 1 when nearly there
+    drive: Array  # (2, P, N) m/s, gain of velocity in a substep towards the way-point
+    view: Array  # (2, 1, P, N) m/s, what a push in a substep loses by lying behind
+    wall_low: Array  # (2, P, N) m/s, push of the left and lower walls in a substep at touch
+    wall_high: Array  # (2, P, N) m/s, of the right and upper walls
     reach: Array  # (K, P, N) m, sum of the radii
     bound: Array  # (2, P, N) m, largest coordinate of a centre within the walls
+    side: Array  # (2, 1, 1) tangential share of a push, to the right
+    top_speed: Array  # (P, N) m/s
 
 
 def choose_way_points(xp: Any, params: Any, state: Any) -> tuple[Array, Array]:
@@ -38,55 +43,80 @@ def choose_way_points(xp: Any, params: Any, state: Any) -> tuple[Array, Array]:
     )
 
 
-def look_around(xp: Any, params: Any, state: Any) -> Surroundings:
-    """Gathers what stays the same during one step."""
-    to_go = state.way_points - state.pedestrians  # (2, P, N)
-    heading = to_go / xp.maximum(length(xp, to_go), params.arrival_distance)
+def look_around(xp: Any, params: Any, state: Any, way_points: Array, duration: float) -> Surroundings:
+    """Gathers what stays the same during one step of substeps of a duration in seconds."""
+    to_go = way_points - state.pedestrians  # (2, P, N)
+    heading = to_go / xp.maximum(length(xp, to_go), params.arrival_distance)  # shorter than 1 when nearly there
     radii = state.pedestrian_radii
     robot = xp.where(state.notices > 0.0, radii + params.robot_radius, _UNNOTICED)
-    reach = xp.concatenate([radii[:, None] + radii, robot[None], state.obstacle_radii[:, None] + radii], axis=0)
-    return Surroundings(heading, reach, state.room[:, None] - radii)
+    bodies = xp.concatenate([radii, state.obstacle_radii], axis=0)
+    push = params.force * duration
+    view = heading * (-0.5 * (1.0 - params.anisotropy) * push)
+    middle = _middle(params, duration)
+    return Surroundings(
+        drive=heading * (state.desired_speeds * (duration / params.relaxation_time)),
+        view=view[:, None],
+        wall_low=middle + view,
+        wall_high=middle - view,
+        reach=xp.concatenate([bodies[:, None] + radii, robot[None]], axis=0),
+        bound=state.room[:, None] - radii,
+        side=xp.reshape(params.side, (2,) + (1,) * radii.ndim),
+        top_speed=state.desired_speeds * (params.speed_excess * state.walks),
+    )
 
 
-def velocities(xp: Any, params: Any, state: Any, around: Surroundings, duration: float) -> Array:
-    """Velocities (2, P, N) of the pedestrians for the next `duration` seconds (semi-implicit Euler)."""
-    others = xp.concatenate([state.pedestrians, state.position[:, None], state.obstacles], axis=1)  # (2, K, N)
-    away = state.pedestrians[:, None] - others[:, :, None]  # (2, K, P, N)
-    distance = xp.maximum(length(xp, away), 1e-6)  # (K, P, N); nobody pushes himself, his own vector is 0
-    away = away / distance
-    gap = distance - around.reach
-    push = _repulsion(xp, params, gap, away[0] * around.heading[0] + away[1] * around.heading[1])
-    force = add_up(push * away)  # (2, P, N)
-    side = params.tangential_share * force
-    drive = (state.desired_speeds * around.heading - state.velocities) / params.relaxation_time
-    pull = drive + force + _wall_force(xp, params, state, around) + xp.stack([-side[1], side[0]])
-    velocity = state.velocities + duration * pull
-    return _limit_speed(xp, params, state, _keep_apart(xp, velocity, away, gap, duration))
-
-
-def displacements(xp: Any, state: Any, around: Surroundings, velocity: Array, duration: float) -> Array:
-    """Ways (2, P, N) of the pedestrians within `duration` seconds, ending at the walls."""
-    target = xp.maximum(xp.minimum(state.pedestrians + duration * velocity, around.bound), -around.bound)
-    return xp.where(state.walks > 0.0, target - state.pedestrians, 0.0)
-
-
-def _repulsion(xp: Any, params: Any, gap: Array, away: Array) -> Array:
-    """A exp(-gap / B) w, where w falls from 1 for what lies ahead to lambda for what lies behind.
+def walk(
+    xp: Any, params: Any, around: Surroundings, places: Array, velocity: Array, discs: Array, duration: float
+) -> tuple[Array, Array]:
+    """One substep of semi-implicit Euler.
 
     Args:
         xp: Array namespace.
         params: Constants.
-        gap: Distance of the surfaces, m.
-        away: Cosine between the walking direction and the push, -1 for what lies ahead.
+        around: What stays the same during the step.
+        places: (2, P, N) where the pedestrians are, m.
+        velocity: (2, P, N) theirs, m/s.
+        discs: (2, O + 1, N) where obstacles and the robot are, m.
+        duration: Of the substep, s.
+
+    Returns:
+        New velocities, and ways within the substep that end at the walls, each (2, P, N).
     """
-    middle, swing = 0.5 * (1.0 + params.anisotropy), 0.5 * (1.0 - params.anisotropy)
-    return params.force * xp.exp(gap * (-1.0 / params.force_range)) * (middle - swing * away)
+    away = places[:, None] - xp.concatenate([places, discs], axis=1)[:, :, None]  # (2, K, P, N)
+    distance = xp.maximum(length(xp, away), 1e-6)  # (K, P, N); nobody pushes himself, his own vector is 0
+    away = away / distance
+    gap = distance - around.reach
+    velocity = (
+        velocity * (1.0 - duration / params.relaxation_time)
+        + around.drive
+        + _push_of_discs(xp, params, around, away, gap, duration)
+        + _push_of_walls(xp, params, around, places)
+    )
+    velocity = _limit_speed(xp, around, _keep_apart(xp, velocity, away, gap, duration))
+    target = xp.maximum(xp.minimum(places + duration * velocity, around.bound), -around.bound)
+    return velocity, target - places
 
 
-def _wall_force(xp: Any, params: Any, state: Any, around: Surroundings) -> Array:
-    """(2, P, N): the pushes of the two walls of each axis."""
-    low, high = around.bound + state.pedestrians, around.bound - state.pedestrians
-    return _repulsion(xp, params, low, around.heading) - _repulsion(xp, params, high, -around.heading)
+def _middle(params: Any, duration: float) -> Any:
+    return 0.5 * (1.0 + params.anisotropy) * params.force * duration
+
+
+def _push_of_discs(xp: Any, params: Any, around: Surroundings, away: Array, gap: Array, duration: float) -> Array:
+    """(2, P, N): the sum of A exp(-gap / B) n w, and a share of it to the right.
+
+    w = lambda + (1 - lambda) (1 + cos phi) / 2 falls from 1 for what lies ahead to lambda for what lies behind.
+    """
+    seen = away * around.view
+    push = xp.exp(gap * (-1.0 / params.force_range)) * (seen[0] + seen[1] + _middle(params, duration))
+    total = add_up(push * away)
+    return total + total[::-1] * around.side
+
+
+def _push_of_walls(xp: Any, params: Any, around: Surroundings, places: Array) -> Array:
+    """(2, P, N): the pushes of the two walls of each axis, as of discs but without the share to the right."""
+    scale = -1.0 / params.force_range
+    low, high = xp.exp((around.bound + places) * scale), xp.exp((around.bound - places) * scale)
+    return low * around.wall_low - high * around.wall_high
 
 
 def _keep_apart(xp: Any, velocity: Array, away: Array, gap: Array, duration: float) -> Array:
@@ -94,12 +124,10 @@ def _keep_apart(xp: Any, velocity: Array, away: Array, gap: Array, duration: flo
 
     Discs are convex: if the part of the motion along the present line of centres leaves them apart, all of it does.
     """
-    outward = velocity[0] * away[0] + velocity[1] * away[1]  # (K, P, N)
-    excess = xp.maximum(gap * (-0.5 / duration) - outward, 0.0)
+    outward = velocity[:, None] * away
+    excess = xp.maximum(gap * (-0.5 / duration) - (outward[0] + outward[1]), 0.0)  # (K, P, N)
     return velocity + add_up(excess * away)
 
 
-def _limit_speed(xp: Any, params: Any, state: Any, velocity: Array) -> Array:
-    top = params.speed_excess * state.desired_speeds * state.walks
-    speed = xp.maximum(length(xp, velocity), 1e-6)
-    return velocity * xp.minimum(top / speed, 1.0)
+def _limit_speed(xp: Any, around: Surroundings, velocity: Array) -> Array:
+    return velocity * xp.minimum(around.top_speed / xp.maximum(length(xp, velocity), 1e-6), 1.0)

@@ -111,7 +111,7 @@ def initial_state(
 def begin(xp: Any, params: Any, state: State, u: Array, remember: Any) -> State:
     """The state with what follows from the places: distances, the smallest gap, and the sensor's memory."""
     distance = length(xp, state.goal - state.position)
-    gap = smallest_gap(xp, params, state, length(xp, state.pedestrians - state.position[:, None]))
+    gap = smallest_gap(xp, params, state, length(xp, state.pedestrians - state.position[:, None])[None])[0]
     state = state._replace(goal_distance=distance, first_goal_distance=distance, min_gap=gap)
     return state._replace(sensor=remember(xp, params, state, u))
 

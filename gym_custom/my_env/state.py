@@ -8,7 +8,7 @@ Array = Any
 
 RUNNING, SUCCESS, PEDESTRIAN, OBSTACLE, WALL = range(5)
 OUTCOMES = ("running", "success", "pedestrian", "obstacle", "wall")
-ABSENT = 40.0  # m, where discs stand that a setting leaves out: beyond every room and every ray
+ABSENT = 100.0  # m, where discs stand that a setting leaves out: beyond every room and every ray
 
 
 class Params(NamedTuple):
@@ -42,14 +42,15 @@ class Params(NamedTuple):
     force: float = 8.0  # m/s^2 at touch
     force_range: float = 0.25  # m
     anisotropy: float = 0.5  # lambda, the weight of what lies behind
-    tangential_share: float = 0.3  # of each repulsion, to the right
+    side: Array = (-0.3, 0.3)  # share of each push that points to the right: of its y in x, of its x in y
     speed_excess: float = 1.3  # top speed over desired speed
     arrival_distance: float = 0.5  # m, at which a way-point counts as reached
 
     # What the robot sees
     max_range: float = 6.0  # m
-    ray_cos: Array = ()  # (R,), directions of the rays in the robot's frame
-    ray_sin: Array = ()  # (R,)
+    ray_cos: Array = ()  # (A,), directions of the axes of the rays in the robot's frame
+    ray_sin: Array = ()  # (A,)
+    ray_ends: Array = ()  # [1, -1] where each axis carries two opposite rays, else [1]
     range_noise: float = 0.0  # m, standard deviation at range 0
     relative_range_noise: float = 0.0  # added to it a metre of range
     drop_out: float = 0.0  # probability that a ray reads the maximum
