@@ -11,7 +11,7 @@ from gym_custom.recording import Plan, Program, Scratch, record
 from gym_custom.state_layout import Blocks, StateLayout
 from gym_custom.world import World, recordable_params
 
-_NUMBERS_AT_ONCE = 16_384  # of the widest leaf in a tile of called rules
+_NUMBERS_AT_ONCE = 65_536  # of the widest leaf in a tile of called rules
 _BYTES_AT_ONCE = 32_768  # of a leaf in a tile of recorded rules: their buffers stay in the cache
 
 
@@ -144,11 +144,12 @@ def _recordings(world: World, layout: StateLayout) -> tuple[Program, Program, li
 def _outputs(look: Program, parts: int, num_envs: int) -> tuple[Any, list[np.ndarray]]:
     """The parts, as one matrix where they have one dtype, and an array for each output."""
     dtypes = [output.dtype if hasattr(output, "dtype") else np.asarray(output).dtype for output in look.outputs]
-    if len(set(dtypes[:parts])) == 1:
-        matrix = np.empty((parts, num_envs), dtypes[0])
-        return matrix, list(matrix) + [np.empty(num_envs, dtype) for dtype in dtypes[parts:]]
-    arrays = [np.empty(num_envs, dtype) for dtype in dtypes]
-    return arrays[:parts], arrays
+    if len(set(dtypes[:parts])) != 1:
+        arrays = [np.empty(num_envs, dtype) for dtype in dtypes]
+        return arrays[:parts], arrays
+    matrix = np.empty((parts, num_envs), dtypes[0])
+    infos = [np.empty(num_envs, dtype) for dtype in dtypes[parts:]]
+    return matrix, [*(matrix[i] for i in range(parts)), *infos]
 
 
 def _buffers(world: World, num_envs: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:

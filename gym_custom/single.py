@@ -138,7 +138,7 @@ class SingleEnv(gym.Env):
 
     def _seen(self) -> tuple[Any, dict[str, Any]]:
         parts, infos = self._rules.look(self._leaves)  # type: ignore[arg-type]
-        return self._pack(parts), self._info(infos)
+        return self._pack(parts), self._info(infos) if infos else {}
 
     def _info(self, infos: Any) -> dict[str, Any]:
         """The infos under their names, as Python numbers and labels."""

@@ -78,7 +78,9 @@ def _called(world: World, layout: StateLayout, scalar: bool) -> SingleRules:
 
 
 def _compiled(world: World, layout: StateLayout, rules: SingleRules) -> SingleRules | None:
-    """The same rules, recorded and written out as straight Python, or None where they cannot be recorded."""
+    """The same rules, recorded and written out as straight Python, or None where the step cannot be recorded."""
+    if not layout.flat or world.action_space.shape != ():
+        return None
     params, leaves = recordable_params(world.params), len(layout.dtypes)
     parts = 0
 
@@ -89,13 +91,13 @@ def _compiled(world: World, layout: StateLayout, rules: SingleRules) -> SingleRu
         parts = len(seen)
         return (*moved, *seen, *infos.values())
 
-    program = record(step_rule, layout.step_dtypes(world)) if layout.flat and world.action_space.shape == () else None
+    program = record(step_rule, layout.step_dtypes(world))
     if program is None:
         return None
     run = program.compile(scalar_namespace(), [leaves, None, None, parts, len(rules.keys)])
-    if not world.step_draws:
-        return rules._replace(step=lambda leaves, action, u: run(*leaves, action))
-    return rules._replace(step=lambda leaves, action, u: run(*leaves, action, *u))
+    if world.step_draws:
+        return rules._replace(step=lambda leaves, action, u: run(*leaves, action, *u))
+    return rules._replace(step=lambda leaves, action, u: run(*leaves, action))
 
 
 def _example(world: World, scalar: bool) -> Any:

@@ -172,7 +172,7 @@ class BatchEnv(VectorEnv):
             new = [seeds[row] for row in rows.tolist()]
             for row, seed in zip(rows.tolist(), new, strict=True):
                 self._seeds[row] = seed
-            self._streams.seed(rows, new)  # type: ignore[arg-type]
+            self._streams.seed(rows, new)
 
     def _begin(self, rows: np.ndarray, options: dict[str, Any]) -> None:
         """Begins an episode in each of these rows."""
