@@ -132,15 +132,16 @@ def test_every_world_of_the_package_passes(env_id):
     check_world(load_world(env_id)[0])
 
 
+long = functools.partial(pytest.param, marks=pytest.mark.slow)
 SETTINGS = [
     ("NumpyCartPole-v1", {"precision": "float32"}),
     ("NumpyCartPole-v1", {"integrator": "semi-implicit", "cart_friction": 0.5, "gravity": 0.0}),
     ("GridWorld-v0", {"layout": "cliff", "slip": 0.3}),
     ("GridWorld-v0", {"layout": "four_rooms", "random_start": True, "random_goal": True, "observation": "goal"}),
     ("GridWorld-v0", {"layout": "small", "observation": "index"}),
-    ("MyEnv-v0", {"continuous": True, "scenario": "corridor"}),
-    ("MyEnv-v0", {"observation": "state", "n_pedestrians": 9, "n_obstacles": 9}),
-    ("MyEnv-v0", {"observation": "camera", "n_pedestrians": 0, "n_obstacles": 0}),
+    long("MyEnv-v0", {"continuous": True, "scenario": "corridor"}),
+    long("MyEnv-v0", {"observation": "state", "n_pedestrians": 9, "n_obstacles": 9}),
+    long("MyEnv-v0", {"observation": "camera", "n_pedestrians": 0, "n_obstacles": 0}),
 ]
 
 
@@ -281,6 +282,11 @@ def test_states_of_other_shapes_are_refused_with_a_sentence(written):
     module = written()
     states = [module.State(0.0, np.ones(9), 0.0), module.State(0.0, np.ones(8), 0.0)]
     assert "single states without batch axis" in findings(module.make_world(), states=states)
+
+
+def test_a_rule_that_needs_64_bits(written):
+    wild = STEP + "    x = 0.5 * x + 1e-8 * ((xp.astype(1e4 * (state.lamps[0] + 1.0), int) * 1103515245) >> 20)\n"
+    assert "comes to another x in JAX" in findings(written((STEP, wild)).make_world())
 
 
 def test_snapshots_of_an_env_serve_as_states():

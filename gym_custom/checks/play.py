@@ -48,6 +48,12 @@ def record(rules: Rules, states: Sequence[Any] | None, policy: Callable[[Any], A
     return tape
 
 
+def short_tape(world: World) -> list[Step]:
+    """Some steps of random play, for comparisons that cost more."""
+    rules, rng = Rules(world), np.random.default_rng(1)
+    return _play(rules, rng, rules.start(_reset_draws(rules, rng)), STEPS // 5, None)
+
+
 def _play(rules: Rules, rng: np.random.Generator, state: Any, steps: int, policy: Any) -> list[Step]:
     tape: list[Step] = []
     count = rows_of(state)
