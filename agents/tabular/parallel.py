@@ -232,17 +232,17 @@ def _run_group(setup: _Setup, tick: Callable[[int], Any] | None, discount: Array
 
     def block(whole: Any, index: Array, length: int = chunks * CHUNK) -> tuple[Any, Any]:
         carry, curve, tables = whole
-        numbers = _numbers(setup, key_steps, index * chunks, length)
+        numbers = jax.tree.map(lambda x: x[:length], _numbers(setup, key_steps, index * chunks, length))
 
-        def step(inner: Any, t: Array) -> tuple[Any, _Record | None]:
-            carry, tables = inner
-            carry, record = _step(setup, agents, discount, carry, jax.tree.map(lambda x: x[t], numbers))
+        def step(inner: Any, now: Any) -> tuple[Any, _Record | None]:
+            (carry, tables), (t, u) = inner, now
+            carry, record = _step(setup, agents, discount, carry, u)
             if every is None:
                 return (carry, tables), None
             place = (index * (chunks * CHUNK) + t) // every  # written over until the stretch is complete
             return (carry, jax.lax.dynamic_update_index_in_dim(tables, carry.table, place, 0)), record
 
-        (carry, tables), records = jax.lax.scan(step, (carry, tables), jnp.arange(length))
+        (carry, tables), records = jax.lax.scan(step, (carry, tables), (jnp.arange(length), numbers))
         point = jnp.minimum((index * (chunks * CHUNK) // _stretch(num_steps)), NUM_POINTS - 1)
         curve = tuple(
             total.at[point].add(new) for total, new in zip(curve, (carry.returns, carry.episodes), strict=True)
@@ -287,9 +287,9 @@ def _numbers(setup: _Setup, keys: Array, chunk: Array, length: int) -> tuple[Arr
     count = -(-length // CHUNK)
     own = jax.vmap(lambda key: jax.vmap(partial(jax.random.fold_in, key))(chunk + jnp.arange(count)))(keys)
     if not setup.takes_uniforms:
-        pairs = jax.vmap(jax.vmap(jax.random.split))(own)  # (N, chunks, 2)
-        for_actions = _over(pairs[:, :, 0], lambda key: jax.random.uniform(key, (CHUNK,)))
-        return for_actions, _over(pairs[:, :, 1], lambda key: jax.random.split(key, CHUNK))
+        acting, moving = jax.vmap(jax.vmap(jax.random.split, out_axes=1), out_axes=1)(own)  # each (N, chunks)
+        for_actions = _over(acting, lambda key: jax.random.uniform(key, (CHUNK,)))
+        return for_actions, _over(moving, lambda key: jax.random.split(key, CHUNK))
     draw = getattr(setup.env, "uniforms", jax.random.uniform)
     u = _over(own, lambda key: draw(key, (CHUNK, 1 + setup.env.num_draws)))
     return u[..., 0, :], u[..., 1:, :]

@@ -40,7 +40,7 @@ def epsilon_greedy(q_values: Array, epsilon: Array, u: Array, xp: Any = np) -> A
     within = xp.where(explore, u, u - epsilon) / xp.where(explore, epsilon, 1 - epsilon)  # uniform again
     counts = list(accumulate(((column == best) | explore) * 1 for column in columns))  # candidates so far
     rank = xp.minimum(within * counts[-1], counts[-1] - 0.5)  # where a division rounds up to 1
-    return sum((count <= rank) * 1 for count in counts[:-1])
+    return sum(((count <= rank) * 1 for count in counts[:-1]), explore * 0)
 
 
 def _columns(q_values: Array) -> list[Array]:

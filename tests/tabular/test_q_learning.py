@@ -67,7 +67,7 @@ def test_update_by_hand():
     assert q_update(2.0, 1.0, True, np.array([np.nan, np.inf]), 1.0, 0.9) == 1.0
     rows = q_update(np.zeros(2), np.ones(2), np.array([True, False]), np.ones((2, 3)), np.array([0.5, 1.0]), 0.5)
     assert rows.tolist() == [0.5, 1.5]
-    assert [visit_rate(n) for n in (1, 32)] == [1.0, 1 / 16]
+    assert np.allclose([visit_rate(n) for n in (1, 32)], [1.0, 1 / 16])
 
 
 @pytest.mark.parametrize("preset", [0.0, 100.0])
@@ -76,16 +76,18 @@ def test_termination_masks_the_bootstrap_and_the_next_episode_does_not_leak(pres
     agent.q_values[...] = preset
     agent.learn(num_episodes=20)
     assert agent.q_values[0, 0] == 1.0
-    assert np.isin(agent.q_values[0, 1], (0.9, 0.9 * preset, 0.9 * max(1.0, preset))).all()
+    assert (agent.q_values[1] == preset).all()  # the end is never acted in
 
 
 def test_truncation_bootstraps_from_the_true_last_observation():
-    env = gym.wrappers.TimeLimit(Corridor(), 1)
-    agent = QLearning(env, learning_rate=1.0, discount=0.9, epsilon=1.0, seed=0)
-    agent.q_values[...] = 2.0
-    agent.learn(num_episodes=10)
-    assert agent.q_values[0].tolist() == [1.0, 0.9 * 2.0]
-    assert agent.episode_lengths == [1] * 10
+    tables = set()
+    for seed in range(20):
+        agent = QLearning(gym.wrappers.TimeLimit(Corridor(), 1), 1.0, 0.9, epsilon=1.0, seed=seed)
+        agent.q_values[0], agent.q_values[1] = 2.0, 7.0
+        agent.learn(num_episodes=1)
+        assert agent.episode_lengths == [1]
+        tables.add(tuple(agent.q_values[0].tolist()))
+    assert tables == {(1.0, 2.0), (2.0, 0.9 * 2.0)}  # the end, or a truncated stay
 
 
 @pytest.mark.parametrize("mode", list(gym.vector.AutoresetMode), ids=lambda mode: mode.name)

@@ -1,0 +1,305 @@
+"""Q-learning of many agents in JAX: equal to value iteration, independent agents, flat memory, devices."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections import deque
+from types import SimpleNamespace
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+import gym_custom
+from agents.tabular import epsilon_greedy
+
+jax = pytest.importorskip("jax", reason="JAX is not installed: pip install gym_custom[jax]")
+import jax.numpy as jnp  # noqa: E402
+
+from agents.tabular import parallel  # noqa: E402
+from gym_custom import functional  # noqa: E402
+
+assert gym_custom.World  # importing registers the ids
+
+
+def value_iteration(P, R, terminal, discount):
+    """Optimal values of all pairs from transition probabilities (S, A, S) and expected rewards (S, A)."""
+    q = np.zeros(R.shape)
+    for _ in range(2000):
+        new = R + discount * P @ np.where(terminal, 0.0, q.max(-1))
+        if np.abs(new - q).max() < 1e-12:
+            break
+        q = new
+    return q
+
+
+def model_of(layout, **kwargs):
+    env = gym.make("GridWorld-v0", layout=layout, **kwargs).unwrapped
+    P, R = env.transition_model()[:2]
+    P, R = np.asarray(P), np.asarray(R)
+    expected = (P * R).sum(-1) if R.ndim == 3 else R
+    cells = "".join(layout)
+    return P, expected, np.array([cell in "GO#" for cell in cells])
+
+
+def random_map(seed):
+    """A solvable map with walls, pits, a start and a goal."""
+    rng = np.random.default_rng(seed)
+    while True:
+        rows, cols = rng.integers(3, 5, 2)
+        cells = rng.choice(list(".#O"), (rows, cols), p=[0.75, 0.15, 0.1])
+        start, goal = rng.choice(rows * cols, 2, replace=False)
+        cells.flat[start], cells.flat[goal] = "S", "G"
+        if reaches(cells, start, goal):
+            return ["".join(row) for row in cells]
+
+
+def reaches(cells, start, goal) -> bool:
+    rows, cols = cells.shape
+    seen, queue = {int(start)}, deque([int(start)])
+    while queue:
+        row, col = divmod(queue.popleft(), cols)
+        for r, c in ((row + 1, col), (row - 1, col), (row, col + 1), (row, col - 1)):
+            if 0 <= r < rows and 0 <= c < cols and cells[r, c] in ".SG" and r * cols + c not in seen:
+                seen.add(r * cols + c)
+                queue.append(r * cols + c)
+    return int(goal) in seen
+
+
+def greedy_states(q, P, terminal, start):
+    """States that the greedy policy may reach from the start."""
+    seen, queue = set(), deque([start])
+    while queue:
+        state = queue.popleft()
+        if state in seen or terminal[state]:
+            continue
+        seen.add(state)
+        queue.extend(np.flatnonzero(P[state, q[state].argmax()] > 0).tolist())
+    return sorted(seen)
+
+
+def check_map(seed, agents=1000, steps=120_000):
+    layout, slip = random_map(seed), [0.0, 0.2][seed % 2]
+    rewards = {"step_reward": -0.05, "pit_reward": -1.0, "goal_reward": 1.0}
+    P, R, terminal = model_of(layout, slip=slip, **rewards)
+    optimal = value_iteration(P, R, terminal, 0.9)
+    env = functional.make("GridWorld-v0", layout=layout, slip=slip, random_start=True, **rewards)
+    result = parallel.train(env, jax.random.key(seed), agents, steps, "visits", 0.9, 1.0)
+    mean = np.asarray(result.q_values, np.float64).reshape(agents, *optimal.shape).mean(0)
+    states = greedy_states(optimal, P, terminal, "".join(layout).index("S"))
+    return np.abs(mean.max(-1) - optimal.max(-1))[states].max(), layout
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_agrees_with_value_iteration(seed):
+    error, layout = check_map(seed, agents=200, steps=60_000)
+    assert error < 2e-2, layout
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(20))
+def test_agrees_with_value_iteration_on_random_maps(seed):
+    error, layout = check_map(seed)
+    assert error < 1e-2, layout
+
+
+def test_a_constant_rate_keeps_the_noise_that_theory_expects():
+    """One state and a reward of 0 or 1 each half the time: Q fluctuates with variance lr / (2 - lr) var(r)."""
+    rate = 0.2
+    result = parallel.train(Coin(), jax.random.key(0), 4000, 200, rate, 0.0, 1.0)
+    q = np.asarray(result.q_values)[:, 0, 0]
+    assert abs(q.mean() - 0.5) < 0.01
+    assert np.isclose(q.var(), rate / (2 - rate) * 0.25, rtol=0.1)
+
+
+class Coin:
+    """One state, one action, rewards 0 and 1 by chance; it offers ``reset`` and ``step`` alone."""
+
+    observation_space = gym.spaces.Discrete(1)
+    action_space = gym.spaces.Discrete(1)
+
+    def reset(self, key):
+        return jnp.zeros((), jnp.int32), jnp.zeros((), jnp.int32)
+
+    def step(self, key, state, action):
+        false = jnp.zeros((), bool)
+        reward = jax.random.bernoulli(key).astype(jnp.float32)
+        return state, state, reward, false, false, {"final_observation": state}
+
+
+class Cells:
+    """A 2-cell world: action 0 leads to the goal, action 1 stays; truncated after ``limit`` steps."""
+
+    observation_space = gym.spaces.Discrete(2)
+    action_space = gym.spaces.Discrete(2)
+
+    def __init__(self, limit, terminates):
+        self.limit, self.terminates = limit, terminates
+
+    def reset(self, key):
+        return jnp.zeros((), jnp.int32), jnp.zeros((), jnp.int32)
+
+    def step(self, key, steps, action):
+        moved = action == 0
+        terminated = moved & self.terminates
+        truncated = steps + 1 >= self.limit
+        last = moved.astype(jnp.int32)
+        done = terminated | truncated
+        info = {"final_observation": last}
+        return jnp.where(done, 0, steps + 1), jnp.where(done, 0, last), moved * 1.0, terminated, truncated, info
+
+
+def test_termination_masks_and_truncation_bootstraps_over_a_thousand_agents():
+    ended = parallel.train(Cells(10, True), jax.random.key(0), 1000, 50, 1.0, 0.9, 1.0)
+    assert (ended.q_values[:, 0, 0] == 1.0).all()
+    assert (ended.q_values[:, 1] == 0.0).all()
+    # without a terminal state cell 1 is acted in, and truncation must let its value through
+    endless = parallel.train(Cells(2, False), jax.random.key(0), 1000, 300, 0.5, 0.5, 1.0)
+    assert np.allclose(endless.q_values[:, 0, 0], 2.0, atol=1e-3)  # 1 + 0.5 + 0.25 + ...
+
+
+def test_ties_break_alike_in_numpy_and_jax():
+    u = np.random.default_rng(0).random((4000,), np.float32)
+    q = np.tile(np.array([[0.0, 1.0, 1.0, -np.inf]], np.float32), (len(u), 1))
+    ours = jax.jit(lambda q, u: epsilon_greedy(q, 0.25, u, jnp))(q, u)
+    theirs = epsilon_greedy(q, np.float32(0.25), u)
+    assert np.array_equal(ours, theirs)
+    shares = np.bincount(theirs, minlength=4) / len(u)
+    assert np.allclose(shares, [1 / 16, 7 / 16, 7 / 16, 1 / 16], atol=0.03)
+
+
+@pytest.fixture(scope="module")
+def grid():
+    return functional.make("GridWorld-v0")
+
+
+def test_learns_the_default_grid_and_a_rate_of_zero_does_not(grid):
+    result = parallel.train(grid, jax.random.key(0), 30, 20_000, 0.1, 0.9, 0.1)
+    assert result.q_values.shape == (30, 5, 5, 4)
+    best = np.asarray(result.q_values.max(-1))
+    path = [(4, 4), (0, 1), (1, 0)]
+    assert np.allclose(best[:, 0, 1], 1.0, atol=0.02) or np.allclose(best[:, 1, 0], 1.0, atol=0.02)
+    assert np.allclose(best[:, path[0][0], path[0][1]], 0.9**7, atol=0.02)
+    assert (result.reward_sum == result.episodes - count_truncated(result)).all()
+    idle = parallel.train(grid, jax.random.key(0), 30, 2_000, 0.0, 0.9, 0.1)
+    assert float(idle.q_values.max()) == 0
+
+
+def count_truncated(result):
+    return np.asarray(result.episodes) - np.asarray(result.curve.returns).sum(0).astype(int)
+
+
+def test_an_agent_depends_on_its_key_alone(grid, monkeypatch):
+    alone = parallel.train(grid, jax.random.key(5), 3, 700, "visits", 0.9, 0.3)
+    for group, numbers in ((2, 2**17), (256, 2**12)):
+        monkeypatch.setattr(parallel, "GROUP", group)
+        monkeypatch.setattr(parallel, "BLOCK_NUMBERS", numbers)
+        parallel._compiled.cache_clear()
+        again = parallel.train(grid, jax.random.key(5), 3, 700, "visits", 0.9, 0.3)
+        assert np.array_equal(alone.q_values, again.q_values)
+        assert np.array_equal(alone.episodes, again.episodes)
+    parallel._compiled.cache_clear()
+    assert not np.array_equal(alone.q_values[0], alone.q_values[1])
+    other = parallel.train(grid, jax.random.key(6), 3, 700, "visits", 0.9, 0.3)
+    assert not np.array_equal(alone.q_values, other.q_values)
+
+
+def test_history_tells_every_step_and_changes_nothing(grid):
+    plain = parallel.train(grid, jax.random.key(1), 2, 600, 0.5, 0.9, 0.5)
+    told = parallel.train(grid, jax.random.key(1), 2, 600, 0.5, 0.9, 0.5, history_every=100)
+    history = told.history
+    assert plain.history is None
+    assert np.array_equal(plain.q_values, told.q_values)
+    assert history.observations.shape == (600, 2, 2)
+    assert history.q_values.shape == (6, 2, 5, 5, 4)
+    assert np.array_equal(history.q_values[-1], told.q_values)
+    assert np.allclose(history.rewards.sum(0), told.reward_sum)
+    assert np.array_equal((history.terminated | history.truncated).sum(0), told.episodes)
+    table = np.zeros((5, 5, 4), np.float32)  # replay the first agent by hand
+    for t in range(600):
+        obs, action = tuple(np.asarray(history.observations[t, 0])), int(history.actions[t, 0])
+        moves = [(0, 1), (1, 0), (0, -1), (-1, 0)]
+        after = tuple(np.clip(np.add(obs, moves[action]), 0, 4))
+        target = float(history.rewards[t, 0]) + 0.9 * (0 if history.terminated[t, 0] else table[after].max())
+        table[(*obs, action)] += 0.5 * (target - table[(*obs, action)])
+        if (t + 1) % 100 == 0:
+            assert np.allclose(table, history.q_values[(t + 1) // 100 - 1, 0], atol=1e-5)
+
+
+def test_the_curve_adds_up(grid):
+    result = parallel.train(grid, jax.random.key(2), 4, 3000, 0.5, 0.9, 0.1)
+    assert result.curve.steps[-1] == 3000
+    assert (np.diff(result.curve.steps) > 0).all()
+    assert np.array_equal(result.curve.episodes.sum(0), result.episodes)
+    late = np.asarray(result.curve.returns[50:].sum(0) / result.curve.episodes[50:].sum(0))
+    assert (late > 0.95).all()
+
+
+def test_settings_may_be_arrays_over_agents(grid):
+    rates = jnp.array([0.0, 0.5, 0.5])
+    result = parallel.train(grid, jax.random.key(0), 3, 5000, rates, 0.9, np.array([1.0, 1.0, 0.1]))
+    best = np.asarray(result.q_values.max((1, 2, 3)))
+    assert best[0] == 0
+    assert np.allclose(best[1:], 1.0, atol=0.05)
+
+
+def test_peak_memory_does_not_grow_with_the_steps(grid):
+    def peak(steps):
+        run = parallel._compile(parallel._Setup(grid, steps, False, None), None)
+        agents = parallel._Agents(jax.random.split(jax.random.key(0), 1000), *[jnp.full(1000, 0.1)] * 2)
+        return run.lower(agents, jnp.float32(0.9)).compile().memory_analysis().temp_size_in_bytes
+
+    assert peak(100_000) < 1.1 * peak(1_000)
+
+
+def test_progress_bar_reaches_the_end_and_changes_nothing(grid, monkeypatch):
+    seen = []
+    bar = SimpleNamespace(update=seen.append)
+    bar.__class__.__enter__ = lambda self: self  # type: ignore[attr-defined]
+    bar.__class__.__exit__ = lambda self, *_: None  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "tqdm", SimpleNamespace(tqdm=lambda **kwargs: bar))
+    shown = parallel.train(grid, jax.random.key(3), 2, 1000, 0.1, 0.9, 0.1, progress_bar=True)
+    assert sum(seen) == 2000
+    assert np.array_equal(shown.q_values, parallel.train(grid, jax.random.key(3), 2, 1000, 0.1, 0.9, 0.1).q_values)
+
+
+def test_no_key_is_used_twice(grid):
+    with jax.debug_key_reuse(True):
+        parallel.train(grid, jax.random.key(0), 2, 300)
+        parallel.train(Coin(), jax.random.key(0), 2, 300)
+
+
+@pytest.mark.parametrize(
+    ("kwargs", "match"),
+    [
+        ({"num_agents": 0}, "num_agents"),
+        ({"num_steps": 0}, "num_steps"),
+        ({"learning_rate": 2.0}, "learning_rate"),
+        ({"epsilon": np.zeros(3)}, "epsilon"),
+        ({"history_every": -1}, "history_every"),
+        ({"devices": [None, None, None]}, "multiple of the 3 devices"),
+    ],
+)
+def test_senseless_settings_are_refused(grid, kwargs, match):
+    arguments = {"num_agents": 2, "num_steps": 10} | kwargs
+    with pytest.raises(ValueError, match=match):
+        parallel.train(grid, jax.random.key(0), **arguments)
+
+
+TWO_DEVICES = """
+import jax, numpy as np
+from agents.tabular import parallel
+from gym_custom import functional
+assert len(jax.devices()) == 2
+env = functional.make("GridWorld-v0")
+one = parallel.train(env, jax.random.key(0), 6, 500, "visits", 0.9, 0.3, history_every=50)
+two = parallel.train(env, jax.random.key(0), 6, 500, "visits", 0.9, 0.3, history_every=50, devices=jax.devices())
+assert len(two.q_values.sharding.device_set) == 2
+assert all(jax.tree.leaves(jax.tree.map(lambda x, y: np.array_equal(x, y), one, two)))
+"""
+
+
+def test_two_devices_give_the_same_as_one():
+    code = "import os; os.environ['XLA_FLAGS'] = '--xla_force_host_platform_device_count=2'\n" + TWO_DEVICES
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=200)
