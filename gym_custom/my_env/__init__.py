@@ -12,7 +12,7 @@ from gymnasium import spaces
 from gymnasium.error import ResetNeeded
 
 from gym_custom.my_env import dynamics, observation, scenarios
-from gym_custom.my_env.draw import draw
+from gym_custom.my_env.draw import ansi, draw
 from gym_custom.my_env.layout import (
     CASE_SEEDS,
     SELECTION_SEEDS,
@@ -111,6 +111,7 @@ def make_world(
         labels={"outcome": OUTCOMES},
         reset_with=partial(reset_with, initial_state=initial_state),
         draw=draw,
+        ansi=ansi,
         render_fps=10,
     )
 
