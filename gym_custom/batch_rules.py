@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from gym_custom.recording import Plan, Program, Scratch, record
+from gym_custom.program import Plan, Program, Scratch, record
 from gym_custom.state_layout import Blocks, StateLayout
 from gym_custom.world import World, recordable_params
 
@@ -154,7 +154,7 @@ def _outputs(look: Program, parts: int, num_envs: int) -> tuple[Any, list[np.nda
 
 def _buffers(world: World, num_envs: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     return (
-        np.zeros((*world.action_space.shape, num_envs), world.dtype),
+        np.zeros((*(world.action_space.shape or ()), num_envs), world.dtype),
         np.zeros((world.step_draws, num_envs)),
         np.zeros(num_envs),
         np.zeros(num_envs, np.bool_),

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gym_custom.recording import record
+from gym_custom.program import record
 from gym_custom.scalar_math import scalar_namespace
 from gym_custom.state_layout import StateLayout
 from gym_custom.world import World, plain_params, recordable_params

@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gym_custom.batch_rules import CalledRules, RecordedRules, batch_rules
-from gym_custom.recording import Scratch, Table, record
+from gym_custom.program import Scratch, record
+from gym_custom.recording import Table
 from gym_custom.scalar_math import scalar_namespace
 from gym_custom.state_layout import StateLayout
 from gym_custom.world import load_world, plain_params
