@@ -39,6 +39,7 @@ from gym_custom.window import Window, load_pygame
 
 Point = Sequence[float]
 Color = tuple[int, ...]
+Draw = Callable[..., None]
 
 _FINENESS = 4  # device pixels per picture pixel and axis, whose mean is taken; SDL's is exact for powers of two
 _TRAIL_POINTS = 250  # the older part is forgotten, so that drawing takes no longer and longer
@@ -48,17 +49,17 @@ _FAR = 16_000  # device pixels; SDL's coordinates are 16 bits wide
 class Palette:
     """The colors of all worlds (red, green, blue)."""
 
-    PAPER = (250, 249, 246)
-    PANEL = (240, 239, 234)
-    GRID = (221, 222, 222)
-    MUTED = (138, 146, 158)
-    INK = (43, 52, 66)
-    WALL = (78, 90, 110)
-    AGENT = (38, 108, 216)
-    GOAL = (34, 154, 98)
-    DANGER = (212, 62, 66)
-    ACCENT = (238, 156, 46)
-    SECOND = (126, 87, 194)
+    PAPER = (250, 249, 246)  # the background of every picture
+    PANEL = (240, 239, 234)  # ground, cells
+    GRID = (221, 222, 222)  # thin lines
+    MUTED = (138, 146, 158)  # labels, marks
+    INK = (43, 52, 66)  # text, strong lines
+    WALL = (78, 90, 110)  # what stands in the way
+    AGENT = (38, 108, 216)  # what the agent moves
+    GOAL = (34, 154, 98)  # where it should be
+    DANGER = (212, 62, 66)  # where it should not
+    ACCENT = (238, 156, 46)  # what else moves; values
+    SECOND = (126, 87, 194)  # one more thing to tell apart
 
 
 def fade(color: Color, alpha: float) -> Color:
@@ -92,17 +93,29 @@ class Canvas:
 
     # What drivers call
 
-    def frame(self, draw: Callable, params: Any, state: Any, steps: int, episode_return: float, row: int = 0):
-        """One picture of one state, as an array of its own memory of shape (H, W, 3), uint8."""
+    def frame(self, draw: Draw, params: Any, state: Any, steps: int, episode_return: float, row: int = 0) -> np.ndarray:
+        """One picture of one state.
+
+        Args:
+            draw: The world's ``draw(canvas, params, state)``.
+            params: The world's parameters.
+            state: A state without batch axis.
+            steps: Steps since the episode began.
+            episode_return: Sum of the rewards since then.
+            row: Row of the vector env; each has trails of its own.
+
+        Returns:
+            An array of its own memory of shape (H, W, 3), uint8.
+        """
         picture = self._paint(draw, params, state, steps, episode_return, row)
         width, height = picture.get_size()
         pixels = np.frombuffer(load_pygame().image.tobytes(picture, "RGB"), np.uint8)
         return pixels.reshape(height, width, 3).copy()
 
-    def show(self, draw: Callable, params: Any, state: Any, steps: int, episode_return: float) -> None:
+    def show(self, draw: Draw, params: Any, state: Any, steps: int, episode_return: float) -> None:
         """Shows one state in this canvas's window and waits until the frame's time is over.
 
-        A window that its user closed stays closed, without a picture or a wait, until `close`.
+        Arguments as for `frame`. A window that its user closed stays closed, without a wait, until `close`.
         """
         if not self._window.dismissed:
             self._window.show(self._paint(draw, params, state, steps, episode_return, 0))
@@ -234,7 +247,7 @@ class Canvas:
 
     # How it is done
 
-    def _paint(self, draw: Callable, params: Any, state: Any, steps: int, episode_return: float, row: int) -> Any:
+    def _paint(self, draw: Draw, params: Any, state: Any, steps: int, episode_return: float, row: int) -> Any:
         self.steps, self.episode_return, self.row = int(steps), float(episode_return), int(row)
         load_pygame()
         draw(self, params, state)
