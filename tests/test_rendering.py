@@ -30,7 +30,7 @@ from gym_custom.window import load_pygame
 
 assert gym_custom.World
 GOLDEN = Path(__file__).parent / "golden"
-IDS = ["NumpyCartPole-v1", "GridWorld-v0"]
+IDS = ["NumpyCartPole-v1", "GridWorld-v0", "MyEnv-v0"]
 
 
 def picture(paint: Any, canvas: Canvas | None = None, steps: int = 0, **kwargs: Any) -> np.ndarray:
