@@ -14,6 +14,9 @@ from gym_custom.resets import legal_options
 from gym_custom.single_rules import python_numbers, single_rules
 from gym_custom.world import World, make_world
 
+_BUILT = {"_world", "_rules", "_params", "_step", "_keys", "_pack", "_labels", "_step_draws", "_number", "_canvas"}
+"""Attributes that `SingleEnv._build` sets."""
+
 
 class Snapshot(NamedTuple):
     """All that `SingleEnv.get_state` keeps."""
@@ -181,19 +184,7 @@ class SingleEnv(gym.Env):
 
     def __getstate__(self) -> dict[str, Any]:
         """All but the window and what `_build` makes anew."""
-        made = (
-            "_world",
-            "_rules",
-            "_params",
-            "_step",
-            "_keys",
-            "_pack",
-            "_labels",
-            "_step_draws",
-            "_number",
-            "_canvas",
-        )
-        return {name: value for name, value in vars(self).items() if name not in made}
+        return {name: value for name, value in vars(self).items() if name not in _BUILT}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Builds the world from its name and arguments."""
@@ -239,7 +230,7 @@ def world_canvas(env: Any) -> Any:
     """A canvas for an environment; this is where pygame would be missed."""
     from gym_custom.rendering import Canvas
 
-    return Canvas(title=env.spec.id if env.spec else env.world, fps=env.metadata["render_fps"])
+    return Canvas(title=env.spec.id if env.spec else type(env).__name__, fps=env.metadata["render_fps"])
 
 
 def _number_of_action(space: gym.Space, dtype: Any, scalar: bool) -> dict[int, Any]:

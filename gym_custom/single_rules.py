@@ -55,7 +55,10 @@ def _called(world: World, layout: StateLayout, scalar: bool) -> SingleRules:
     def settled(state: Any) -> Leaves:
         if scalar:
             return tuple(state)
-        return tuple(np.asarray(leaf).astype(dtype)[()] for leaf, dtype in zip(state, dtypes, strict=True))
+        return tuple(
+            leaf if getattr(leaf, "dtype", None) == dtype else np.asarray(leaf).astype(dtype)[()]
+            for leaf, dtype in zip(state, dtypes, strict=True)
+        )
 
     def begin(u: Any, options: dict[str, Any] | None) -> Leaves:
         if options and world.reset_with is not None:

@@ -97,17 +97,22 @@ def random_actions(env: BatchEnv, rng: np.random.Generator, bias: float) -> np.n
 
 
 def compare(native: BatchEnv, sync: SyncVectorEnv, seed: Any, steps: int, rng: np.random.Generator, **more: Any):
-    """Plays both and compares every result; in DISABLED mode finished rows are reset by mask, some with a seed."""
+    """Plays both and compares every result; rows are reset by mask, some with a seed: in DISABLED mode the finished
+    ones, and in any mode now and then whichever."""
     options = more.get("options")
     assert same(native.reset(seed=seed, options=copy.copy(options)), sync.reset(seed=seed, options=copy.copy(options)))
     for _ in range(steps):
         actions = random_actions(native, rng, more.get("bias", 0.0))
         one, other = native.step(actions.copy()), sync.step(actions)
         assert same(one, other)
-        finished = other[2] | other[3]
-        if native.autoreset_mode is AutoresetMode.DISABLED and finished.any():
-            new = [int(rng.integers(2**40)) if rng.random() < 0.3 else None for _ in finished]
-            again = [{"reset_mask": finished.copy(), **(options or {})} for _ in range(2)]
+        begin_anew = other[2] | other[3]
+        if native.autoreset_mode is not AutoresetMode.DISABLED:
+            begin_anew = rng.random(native.num_envs) < 0.3 * (rng.random() < 0.05)
+        elif rng.random() < 0.05:
+            begin_anew = begin_anew | (rng.random(native.num_envs) < 0.3)
+        if begin_anew.any():
+            new = [int(rng.integers(2**40)) if rng.random() < 0.3 else None for _ in begin_anew]
+            again = [{"reset_mask": begin_anew.copy(), **(options or {})} for _ in range(2)]
             assert same(native.reset(seed=new, options=again[0]), sync.reset(seed=new, options=again[1]))
             assert "reset_mask" in again[0]  # the caller's dict stays as it was
     for one, other in zip(native.np_random, sync.np_random, strict=True):
