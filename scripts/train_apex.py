@@ -84,7 +84,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         arguments = parse(sys.argv[1:] if argv is None else argv)
         options, agent = arguments.options, prepare(arguments)
-        steps = options.total_timesteps - agent.num_timesteps
+        steps = options.total_timesteps - agent.planned_timesteps
         if steps <= 0:
             print(f"Nothing to do: the run already has {agent.num_timesteps} of {options.total_timesteps} steps.")
             return 0

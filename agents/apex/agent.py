@@ -44,6 +44,7 @@ class ApeX:
         policy: the network that ``predict`` uses: a plain torch module.
         memory: replay memory; any of ``agents.replay`` may be put here before learning.
         num_timesteps: env steps taken so far.
+        planned_timesteps: where the calls of learn so far were meant to end; the last block goes a little beyond.
         run_folder: where logs and checkpoints go.
     """
 
@@ -67,7 +68,7 @@ class ApeX:
         self.best: dict[str, torch.Tensor] = self.policy.state_dict()
         self.best_return = -np.inf
         self.seconds = 0.0
-        self.planned_timesteps = 0  # where the calls of learn so far were meant to end; blocks go a little beyond
+        self.planned_timesteps = 0
         self.generator = np.random.default_rng(seed)
         self.cluster = self.make_cluster([0] * self.config.num_actors)
         self._run_folder: Path | None = None

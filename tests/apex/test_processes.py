@@ -89,7 +89,7 @@ class Numbered(Probe):
         return self.observe(), 1.0, self.number % 7 == 0, False, {}
 
 
-@pytest.mark.parametrize("num_actors", [1, 4])
+@pytest.mark.parametrize("num_actors", [1, pytest.param(4, marks=pytest.mark.slow)])
 def test_learning_starts_whatever_the_number_of_actors(tmp_path, num_actors):
     ape = agent(tmp_path, cluster="local", num_actors=num_actors).learn(500)
     assert ape.learner.updates > 0
@@ -130,7 +130,7 @@ def check_kills(folder, rounds):
 
 
 def test_killed_actors_come_back_with_the_newest_weights_and_no_row_comes_twice(tmp_path):
-    check_kills(tmp_path, 3)
+    check_kills(tmp_path, 2)
 
 
 @pytest.mark.slow
@@ -139,6 +139,7 @@ def test_fifty_rounds_of_killing(tmp_path):
     check_kills(tmp_path, 50)
 
 
+@pytest.mark.slow
 def test_training_goes_on_while_actors_are_killed(tmp_path):
     ape = agent(tmp_path, cluster="local")
     stop = threading.Event()
@@ -233,6 +234,7 @@ def test_the_ratio_holds_whatever_the_speed(tmp_path, env, steps):
     assert len(ape.memory) <= ape.num_timesteps
 
 
+@pytest.mark.slow
 def test_a_loaded_agent_goes_on_with_new_episodes(tmp_path):
     agent(tmp_path, cluster="local").learn(400).save(tmp_path / "a.apex")
     back = ApeX.load(tmp_path / "a.apex")
@@ -296,7 +298,7 @@ def test_a_killed_learner_leaves_no_process_behind(tmp_path):
         assert gone(family, 5)
 
 
-@pytest.mark.parametrize("signals", [1, 2], ids=["once", "twice"])
+@pytest.mark.parametrize("signals", [pytest.param(1, marks=pytest.mark.slow), 2], ids=["once", "twice"])
 def test_ctrl_c_saves_ends_all_and_says_where(tmp_path, signals):
     script = Path(__file__).parents[2] / "scripts" / "train_apex.py"
     arguments = ["--env", "CartPole-v1", "--run-folder", str(tmp_path / "run"), "--total-timesteps", "100000000"]
@@ -322,6 +324,7 @@ def test_sigterm_saves_and_ends_all(tmp_path):
     assert ApeX.load(tmp_path / "run/last.apex").num_timesteps > 200
 
 
+@pytest.mark.slow
 def test_a_script_without_a_guard_is_told_so(tmp_path):
     (tmp_path / "script.py").write_text(
         "from agents.apex import ApeX, ApeXConfig\n"

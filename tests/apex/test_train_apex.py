@@ -1,0 +1,103 @@
+"""The training script, called as a function."""
+
+import csv
+import importlib.util
+import sys
+from pathlib import Path
+
+import pytest
+
+from agents.apex import ApeX
+
+SCRIPT = Path(__file__).parents[2] / "scripts" / "train_apex.py"
+FAST = [
+    "--cluster",
+    "inline",
+    "--warmup-steps",
+    "100",
+    "--hidden-sizes",
+    "16",
+    "--batch-size",
+    "16",
+    "--samples-per-insert",
+    "2",
+    "--evaluation-interval",
+    "200",
+    "--evaluation-episodes",
+    "2",
+    "--no-progress-bar",
+]
+
+
+@pytest.fixture(scope="module")
+def main():
+    spec = importlib.util.spec_from_file_location("train_apex", SCRIPT)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["train_apex"] = module
+    spec.loader.exec_module(module)
+    return module.main
+
+
+def test_training_saves_and_says_where(main, tmp_path, capsys):
+    folder, target = tmp_path / "run", tmp_path / "a.apex"
+    arguments = ["--env", "CartPole-v1", "--total-timesteps", "400", "--run-folder", str(folder), "--save", str(target)]
+    assert main([*arguments, *FAST]) == 0
+    assert capsys.readouterr().out.startswith("Best greedy return ")
+    agent = ApeX.load(target)
+    assert agent.config.hidden_sizes == (16,)
+    assert agent.num_timesteps >= 400
+
+
+def test_resume_goes_on_with_curves_up_to_the_total(main, tmp_path, capsys):
+    folder = tmp_path / "run"
+    assert main(["--env", "CartPole-v1", "--total-timesteps", "400", "--run-folder", str(folder), *FAST]) == 0
+    assert main(["--resume", str(folder), "--total-timesteps", "800", "--no-progress-bar"]) == 0
+    with (folder / "evaluations.csv").open() as file:
+        steps = [int(row["env_steps"]) for row in csv.DictReader(file)]
+    assert steps == sorted(steps)
+    assert steps[-1] >= 800
+    assert ApeX.load(folder / "last.apex").num_timesteps == steps[-1]
+    assert main(["--resume", str(folder), "--total-timesteps", "800"]) == 0
+    assert "Nothing to do" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--env", "NoSuchEnv-v0"], "NoSuchEnv"),
+        (["--env", "Pendulum-v1"], "needs Discrete actions"),
+        (["--resume", "no/such/folder"], "no/such/folder"),
+        (["--env", "CartPole-v1", "--total-timesteps", "10", *FAST], "more than the warm-up"),
+        (["--resume", "x", "--gamma", "0.5"], "a resumed run keeps its settings"),
+    ],
+)
+def test_bad_input_gets_one_sentence(main, tmp_path, monkeypatch, capsys, arguments, words):
+    monkeypatch.chdir(tmp_path)
+    assert main(arguments) == 2
+    error = capsys.readouterr().err.strip()
+    assert words in error
+    assert len(error.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"), [(["--num-actors", "0"], "num_actors"), (["--nonsense", "1"], "nonsense")]
+)
+def test_bad_options_are_named(main, capsys, arguments, words):
+    with pytest.raises(SystemExit) as caught:
+        main(arguments)
+    assert caught.value.code == 2
+    assert words in capsys.readouterr().err.replace("-", "_")
+
+
+def test_weights_to_start_from(main, tmp_path):
+    start = ["--env", "CartPole-v1", "--total-timesteps", "400", *FAST]
+    assert main([*start, "--run-folder", str(tmp_path / "a")]) == 0
+    best = str(tmp_path / "a/best.pt")
+    assert main([*start, "--run-folder", str(tmp_path / "b"), "--load-weights", best]) == 0
+
+
+def test_help_lists_every_setting(main, capsys):
+    with pytest.raises(SystemExit) as caught:
+        main(["--help"])
+    assert caught.value.code == 0
+    assert "--samples-per-insert" in capsys.readouterr().out
