@@ -30,9 +30,7 @@ def hindsight(memory):
 MEMORIES = {
     "uniform": lambda space=OBS, action=TWO, **kwargs: UniformMemory(space, action, **kwargs),
     "prioritized": lambda space=OBS, action=TWO, **kwargs: PrioritizedMemory(space, action, **kwargs),
-    "rank": lambda space=OBS, action=TWO, **kwargs: PrioritizedMemory(
-        space, action, prioritization="rank", **kwargs
-    ),
+    "rank": lambda space=OBS, action=TWO, **kwargs: PrioritizedMemory(space, action, prioritization="rank", **kwargs),
     "hindsight": lambda space=GOALS, action=TWO, **kwargs: hindsight(UniformMemory(space, action, **kwargs)),
     "hindsight prioritized": lambda space=GOALS, action=TWO, **kwargs: hindsight(
         PrioritizedMemory(space, action, **kwargs)

@@ -192,4 +192,4 @@ def test_a_stream_of_operations_equals_the_plain_memory(seed, kind, prioritized)
 @pytest.mark.parametrize(("kind", "prioritized"), CASES)
 def test_a_long_stream_of_operations_equals_the_plain_memory(kind, prioritized):
     for seed in range(50):
-        Stream(100 + seed, kind, prioritized).run(2000)
+        Stream(100 + seed, kind, prioritized).run(1000)
