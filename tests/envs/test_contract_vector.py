@@ -181,3 +181,11 @@ def test_options_hold_for_one_reset_and_stay_as_they_were(env_id):
     assert options.keys() == kept.keys()
     assert agree(row(after, 0), row(before, 0))
     assert agree(row(after, 2), row(before, 2))
+
+
+@every_id
+def test_without_a_seed_rows_and_envs_differ(env_id):
+    kwargs = {"layout": "maze", "random_start": True} if env_id.startswith("GridWorld") else {}
+    one, other = (make_vec(env_id, num_envs=4, **kwargs).reset()[0] for _ in "ab")
+    assert not agree(one, other)
+    assert not all(agree(row(one, 0), row(one, i)) for i in (1, 2, 3))
