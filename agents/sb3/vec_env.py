@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -66,20 +67,19 @@ class NativeVecEnv(VecEnv):
         Returns:
             Observations (num_envs, ...), rewards (num_envs,) float32, dones (num_envs,) bool, a list of info dicts.
         """
-        obs, rewards, terminated, truncated, batch_infos = self.env.step(self._actions)
-        final_obs, final_infos = batch_infos.pop("final_obs", None), batch_infos.pop("final_info", None)
-        batch_infos.pop("_final_obs", None), batch_infos.pop("_final_info", None)
-        infos = split_infos(batch_infos, self.num_envs)
+        obs, rewards, terminated, truncated, batch = self.env.step(self._actions)
+        final_obs, final_infos = batch.pop("final_obs", None), batch.pop("final_info", {})
+        batch.pop("_final_obs", None), batch.pop("_final_info", None)
+        infos = split_infos(batch, self.num_envs)
         dones = terminated | truncated
-        for row in np.flatnonzero(dones).tolist():
+        for row in dones.nonzero()[0].tolist():
             self.reset_infos[row] = infos[row]
-        if final_infos is not None:
-            ended = split_infos(final_infos, self.num_envs)
-            for row in np.flatnonzero(dones).tolist():
-                infos[row] = ended[row]
-                infos[row]["terminal_observation"] = final_obs[row]
-        for info, cut in zip(infos, (truncated & ~terminated).tolist(), strict=True):
-            info["TimeLimit.truncated"] = cut
+            infos[row] = info_of_row(final_infos, row)
+            infos[row]["terminal_observation"] = final_obs[row]
+        for info in infos:
+            info["TimeLimit.truncated"] = False
+        for row in (truncated & ~terminated).nonzero()[0].tolist():
+            infos[row]["TimeLimit.truncated"] = True
         return obs, rewards.astype(np.float32), dones, infos
 
     def close(self) -> None:
@@ -130,21 +130,69 @@ def split_infos(infos: dict[str, Any], num_envs: int) -> list[dict[str, Any]]:
     Numbers become Python's, as a single env returns them; nested dicts are split likewise.
     """
     rows: list[dict[str, Any]] = [{} for _ in range(num_envs)]
-    for key, values in infos.items():
-        if key.startswith("_") and key[1:] in infos:
-            continue
-        if isinstance(values, dict):
-            values = split_infos(values, num_envs)
-        elif values.ndim == 1:
-            values = values.tolist()
+    for key, values in _entries(infos):
+        values = split_infos(values, num_envs) if isinstance(values, dict) else _plain(values)
         present = infos.get(f"_{key}")
         if present is None or present.all():
             for row, value in zip(rows, values, strict=True):
                 row[key] = value
         else:
-            for index in np.flatnonzero(present).tolist():
+            for index in present.nonzero()[0].tolist():
                 rows[index][key] = values[index]
     return rows
+
+
+def info_of_row(infos: dict[str, Any], row: int) -> dict[str, Any]:
+    """``split_infos(infos, num_envs)[row]`` without the other rows."""
+    return {
+        key: info_of_row(values, row) if isinstance(values, dict) else _number(values[row])
+        for key, values in _entries(infos)
+        if f"_{key}" not in infos or infos[f"_{key}"][row]
+    }
+
+
+def _entries(infos: dict[str, Any]) -> list[tuple[str, Any]]:
+    """The entries that are no masks of others."""
+    return [(key, values) for key, values in infos.items() if not (key.startswith("_") and key[1:] in infos)]
+
+
+def _plain(values: np.ndarray) -> Any:
+    """Arrays (N,) as lists of Python's numbers; longer ones stay."""
+    return values.tolist() if values.ndim == 1 else values
+
+
+def _number(value: Any) -> Any:
+    """NumPy's numbers as Python's; anything else stays."""
+    return value.item() if isinstance(value, np.generic) else value
+
+
+class NativeMonitor(VecMonitor):
+    """SB3's ``VecMonitor``, looking only at rows whose episode has ended and summing in float64 as ``Monitor`` does."""
+
+    def reset(self) -> VecEnvObs:
+        """Reset all rows; their episodes begin anew."""
+        obs = super().reset()
+        self.episode_returns = np.zeros(self.num_envs)  # type: ignore[assignment]
+        return obs
+
+    def step_wait(self) -> VecEnvStepReturn:
+        """Step all rows; ended ones carry ``info["episode"]`` with return r, length l and seconds t."""
+        obs, rewards, dones, infos = self.venv.step_wait()
+        self.episode_returns += rewards
+        self.episode_lengths += 1
+        for row in dones.nonzero()[0].tolist():
+            episode = {
+                "r": round(float(self.episode_returns[row]), 6),
+                "l": int(self.episode_lengths[row]),
+                "t": round(time.time() - self.t_start, 6),
+            }
+            episode.update((key, infos[row][key]) for key in self.info_keywords)
+            infos[row]["episode"] = episode
+            self.episode_count += 1
+            self.episode_returns[row], self.episode_lengths[row] = 0.0, 0
+            if self.results_writer:
+                self.results_writer.write_row(episode)
+        return obs, rewards, dones, infos
 
 
 def make_vec_env(
@@ -154,7 +202,7 @@ def make_vec_env(
     *,
     monitor_dir: str | None = None,
     env_kwargs: dict[str, Any] | None = None,
-) -> VecMonitor:
+) -> NativeMonitor:
     """The counterpart of SB3's ``make_vec_env`` on the env's own vector implementation.
 
     Where an id has no vector entry point, or one that cannot reset in the same step, its single envs are stepped by
@@ -168,7 +216,7 @@ def make_vec_env(
         env_kwargs: constructor arguments; ``render_mode`` is ``"rgb_array"`` unless given.
 
     Returns:
-        A ``VecMonitor`` around a :class:`NativeVecEnv`, ready for any SB3 algorithm, ``VecNormalize`` and
+        A monitor (a ``VecMonitor``) around a :class:`NativeVecEnv`, ready for any SB3 algorithm, ``VecNormalize`` and
         ``evaluate_policy``.
     """
     kwargs = {"render_mode": "rgb_array", **(env_kwargs or {})}
@@ -176,7 +224,7 @@ def make_vec_env(
     venv.seed(seed)
     if monitor_dir is not None:
         os.makedirs(monitor_dir, exist_ok=True)
-    return VecMonitor(venv, monitor_dir)
+    return NativeMonitor(venv, monitor_dir)
 
 
 def same_step_env(env_id: str | EnvSpec, n_envs: int, kwargs: dict[str, Any] | None = None) -> VectorEnv:

@@ -77,8 +77,8 @@ def learning_curves(groups: dict[str, list[Run]], axis: str) -> str:
 
 def _draw_algorithm(axes: Axes, algo: str, curves: list[tuple[np.ndarray, np.ndarray]]) -> None:
     algorithm = ALGORITHMS[algo]
-    end = min(x[-1] for x, _ in curves)
-    grid = np.linspace(0, end, GRID_POINTS)
+    start, end = max(x[0] for x, _ in curves), min(x[-1] for x, _ in curves)
+    grid = np.linspace(start, end, GRID_POINTS)
     band = curve_band(np.stack([np.interp(grid, x, y) for x, y in curves]), np.random.default_rng(0))
     axes.fill_between(grid, band.low, band.high, color=algorithm.color, alpha=0.15, linewidth=0)
     for x, y in curves:
