@@ -14,9 +14,10 @@ from agents.apex.config import ApeXConfig
 from agents.apex.envs import EnvSource, Seeds, actor_seeds, make_envs
 from agents.apex.loss import columns, epsilon_greedy, row_epsilons, td_error
 from agents.apex.network import DuelingNetwork, features, load_arrays, make_network
+from agents.apex.steps import SingleSteps
 from agents.nstep import NStepAccumulator
 from agents.trees import tree_map
-from agents.types import Transition
+from agents.types import Experience, Transition
 
 
 class ActorPlan(NamedTuple):
@@ -27,6 +28,7 @@ class ActorPlan(NamedTuple):
     seed: int
     actor: int
     life: int  # 0 at first, one more after each restart
+    steps_only: bool = False  # send Experiences instead of windows
 
 
 def build_actor(plan: ActorPlan) -> Actor:
@@ -38,7 +40,11 @@ def build_actor(plan: ActorPlan) -> Actor:
     )
     epsilons = row_epsilons(config.max_epsilon, config.epsilon_alpha, config.num_actors * rows)
     own = epsilons[plan.actor * rows : (plan.actor + 1) * rows]
-    return Actor(envs, network, config, plan.actor, own, actor_seeds(plan.seed, plan.actor, plan.life, rows))
+    windows: NStepAccumulator | SingleSteps = NStepAccumulator(config.n_step, config.gamma, rows)
+    if plan.steps_only:
+        first = (plan.life * config.num_actors + plan.actor) * rows
+        windows = SingleSteps(np.arange(first, first + rows))
+    return Actor(envs, network, config, plan.actor, own, windows, actor_seeds(plan.seed, plan.actor, plan.life, rows))
 
 
 class Actor:
@@ -53,6 +59,7 @@ class Actor:
         config: of the run.
         index: which of the actors this is.
         epsilons: exploration of each row, (num_envs,).
+        windows: what becomes of the steps.
         seeds: of the rows and of the exploration.
     """
 
@@ -63,11 +70,12 @@ class Actor:
         config: ApeXConfig,
         index: int,
         epsilons: np.ndarray,
+        windows: NStepAccumulator | SingleSteps,
         seeds: Seeds,
     ) -> None:
         self.envs, self.network, self.config, self.index, self.epsilons = envs, network, config, index, epsilons
         self.generator = np.random.default_rng(seeds.actions)
-        self.windows = NStepAccumulator(config.n_step, config.gamma, envs.num_envs)
+        self.windows = windows
         self.obs, _ = envs.reset(seed=seeds.rows)  # type: ignore[arg-type]  # SyncVectorEnv and its like take lists
         self.q = self.values(self.obs)  # (E, A)
         self.version = 0  # of the weights; 0 is untrained and acts at random
@@ -80,7 +88,7 @@ class Actor:
 
     def collect(self, channel: ActorChannel) -> Block:
         """Step until a block is full."""
-        parts: list[Transition] = []
+        parts: list[Transition | Experience] = []
         episodes: list[Episode] = []
         rows = steps = 0
         while rows < self.config.block_size:
@@ -90,18 +98,21 @@ class Actor:
             episodes += finished
             rows += len(windows.reward)
             steps += num_steps
-        windows = Transition(*tree_map(lambda *leaves: np.concatenate(leaves), *parts))
-        (obs, q), (next_obs, q_next) = windows.obs, windows.next_obs
+        windows = type(parts[0])(*tree_map(lambda *leaves: np.concatenate(leaves), *map(tuple, parts)))
+        (obs, q, *source), (next_obs, q_next) = windows.obs, windows.next_obs
         windows = windows._replace(obs=obs, next_obs=next_obs)
-        errors = priorities(windows, q, q_next, self.config.reward_scale)
-        return Block(windows, errors, self.index, steps, self.version, tuple(episodes))
+        errors = priorities(as_windows(windows, self.config.gamma), q, q_next, self.config.reward_scale)
+        stream = source[0] if source else self.index
+        return Block(windows, errors, self.index, stream, steps, self.version, tuple(episodes))
 
     def choose(self) -> np.ndarray:
         """Choose action indices (E,) from the values at hand."""
         epsilons = self.epsilons if self.version else np.ones_like(self.epsilons)
         return epsilon_greedy(self.q, epsilons, self.generator)
 
-    def step(self, actions: np.ndarray, q: np.ndarray | None = None) -> tuple[Transition, int, list[Episode]]:
+    def step(
+        self, actions: np.ndarray, q: np.ndarray | None = None
+    ) -> tuple[Transition | Experience, int, list[Episode]]:
         """Take one step of all rows.
 
         Args:
@@ -152,6 +163,13 @@ class Actor:
         columns = (rows + first, self.epsilons[rows], self._returns[rows], self._lengths[rows])
         self._returns[rows], self._lengths[rows] = 0, 0
         return [Episode(*row) for row in zip(*(column.tolist() for column in columns), strict=True)]
+
+
+def as_windows(rows: Transition | Experience, gamma: float) -> Transition:
+    """Give single steps as windows of one step; windows stay as they are."""
+    if isinstance(rows, Transition):
+        return rows
+    return Transition(rows.obs, rows.action, rows.reward, gamma * ~rows.terminated, rows.next_obs)
 
 
 def priorities(windows: Transition, q: np.ndarray, q_next: np.ndarray, reward_scale: float = 1.0) -> np.ndarray:

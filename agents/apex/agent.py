@@ -27,6 +27,7 @@ from agents.apex.network import DuelingNetwork, features, make_network
 from agents.apex.ratio import SamplesPerInsert
 from agents.apex.run import new_folder, run
 from agents.apex.state import restore, to_checkpoint
+from agents.apex.steps import wants_steps
 from agents.replay import PrioritizedMemory, ReplayMemory
 from agents.trees import tree_map
 
@@ -70,7 +71,8 @@ class ApeX:
         self.seconds = 0.0
         self.planned_timesteps = 0
         self.generator = np.random.default_rng(seed)
-        self.cluster = self.make_cluster([0] * self.config.num_actors)
+        self.lives = [0] * self.config.num_actors  # of the actors, when the cluster is made
+        self._cluster: Cluster | None = None
         self._run_folder: Path | None = None
 
     def learn(self, total_timesteps: int, progress_bar: bool = False) -> ApeX:
@@ -129,6 +131,8 @@ class ApeX:
 
     @memory.setter
     def memory(self, memory: ReplayMemory) -> None:
+        if self._cluster is not None:
+            raise ValueError("a memory can be put in before learning, not after it has begun")
         self.learner.memory = memory
 
     @property
@@ -154,9 +158,16 @@ class ApeX:
         for log in self._run_folder.glob("*.csv"):
             rewind(log, self.num_timesteps)
 
-    def make_cluster(self, lives: list[int]) -> Cluster:
-        """Make the place where the actors run, each in the given life."""
-        plans = [ActorPlan(self.source, self.config, self.seed, actor, life) for actor, life in enumerate(lives)]
+    @property
+    def cluster(self) -> Cluster:
+        """Where the actors run; made when first needed."""
+        if self._cluster is None:
+            self._cluster = self._make_cluster()
+        return self._cluster
+
+    def _make_cluster(self) -> Cluster:
+        steps = wants_steps(self.memory)
+        plans = [ActorPlan(self.source, self.config, self.seed, i, life, steps) for i, life in enumerate(self.lives)]
         if self.config.cluster == "inline":
             return InlineCluster(plans)
         weights = self.learner.weights()

@@ -6,7 +6,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from agents.types import Transition, Weights
+from agents.types import Experience, Transition, Weights
 
 
 class Episode(NamedTuple):
@@ -21,9 +21,10 @@ class Episode(NamedTuple):
 class Block(NamedTuple):
     """What an actor sends at once."""
 
-    windows: Transition
+    windows: Transition | Experience
     priorities: np.ndarray  # (N,), absolute temporal-difference errors
     actor: int
+    source: int | np.ndarray  # the rows' streams, as memories number them; one for all, or (N,)
     steps: int  # env steps since the actor's last block
     version: int  # of the weights that chose the last action
     episodes: tuple[Episode, ...]  # finished since the last block

@@ -62,7 +62,7 @@ class ApeXConfig:
     """Adam's step size at the start [RMSProp, 6.25e-5]."""
     adam_epsilon: float = 1e-4
     """Adam's epsilon: the larger it is, the smaller are the steps once gradients are small [1.5e-7]."""
-    final_learning_rate: float = 1e-4
+    final_learning_rate: float = 2e-5
     """Adam's step size after annealing_steps; it falls linearly."""
     annealing_steps: int = 50_000
     """Env steps until the learning rate has reached its final value."""
@@ -72,7 +72,7 @@ class ApeXConfig:
     """Updates between two moves of the target network [2,500]."""
     target_update_rate: float = 0.02
     """How far the target moves towards the online network, in (0, 1]; 1 copies it [1]."""
-    averaging_rate: float = 0.005
+    averaging_rate: float = 0.002
     """How far the policy's averaged weights move towards the online network each update, in (0, 1]; 1 copies it [1]."""
     evaluation_interval: int = 1_000
     """Env steps between two greedy evaluations."""

@@ -16,6 +16,7 @@ from agents.apex.config import ApeXConfig
 from agents.apex.loss import columns, td_error, weighted_huber
 from agents.apex.network import DuelingNetwork, FlatParameters, features, to_arrays
 from agents.apex.ratio import SamplesPerInsert
+from agents.apex.steps import wants_steps
 from agents.types import Weights
 
 POLL_SECONDS = 0.1  # how long the learner waits for rows before it looks after its actors
@@ -64,7 +65,7 @@ class Learner:
         Args:
             env_steps: steps collected so far; they place the step on the learning rate's line.
         """
-        batch = self.memory.sample(self.config.batch_size)
+        batch = self.memory.sample(self.config.batch_size, **self._window)
         error, value = self._errors(batch.transition)
         weights = torch.from_numpy(np.asarray(batch.weights, np.float32))
         loss = weighted_huber(error, weights)
@@ -76,6 +77,11 @@ class Learner:
         absolute = error.detach().abs().numpy()
         self.memory.update_priorities(batch.ids, absolute)
         return Update(loss.item(), float(absolute.mean()), value)
+
+    @property
+    def _window(self) -> dict[str, Any]:
+        """What a memory of single steps must know to make windows."""
+        return {"n_step": self.config.n_step, "discount": self.config.gamma} if wants_steps(self.memory) else {}
 
     def learning_rate(self, env_steps: int) -> float:
         """Give the step size after so many env steps."""
@@ -130,7 +136,7 @@ def train(learner: Learner, cluster: Cluster, ratio: SamplesPerInsert, total_ste
                 cluster.publish(learner.weights())
                 published = learner.updates
             if (block := cluster.receive(POLL_SECONDS)) is not None:
-                learner.memory.append(block.windows, block.priorities, block.actor)
+                learner.memory.append(block.windows, block.priorities, block.source)
                 ratio.insert(block.steps)
                 yield block
             else:

@@ -82,7 +82,7 @@ def _restore_counters(agent: ApeX, meta: dict[str, Any]) -> None:
     agent.best_return = -np.inf if meta["best_return"] is None else float(meta["best_return"])
     agent.generator.bit_generator.state = meta["generator"]
     inline = agent.config.cluster == "inline"
-    agent.cluster = agent.make_cluster([int(life) if inline else int(life) + 1 for life in meta["lives"]])
+    agent.lives = [int(life) if inline else int(life) + 1 for life in meta["lives"]]
 
 
 def _restore_memory(agent: ApeX, checkpoint: Checkpoint, memory: ReplayMemory | None) -> None:

@@ -45,4 +45,4 @@ def weights(version, value=0.0):
 def block(number=0, actor=0, rows=2):
     obs = np.full((rows, 1), number, np.float32)
     windows = Transition(obs, np.zeros(rows, np.int64), np.full(rows, float(number)), np.ones(rows), obs)
-    return Block(windows, np.ones(rows), actor, rows, 0, ())
+    return Block(windows, np.ones(rows), actor, actor, rows, 0, ())
