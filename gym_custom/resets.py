@@ -1,4 +1,4 @@
-"""What callers may ask of the reset of a batch: seeds, masks and options."""
+"""What callers may ask of a batch: how many rows, which seeds, which rows to reset, and with what options."""
 
 from __future__ import annotations
 
@@ -65,3 +65,17 @@ def legal_rows(mask: Any, num_envs: int) -> np.ndarray:
     if not mask.any():
         raise ValueError("options['reset_mask'] must choose at least one row")
     return np.flatnonzero(mask)
+
+
+def legal_count(name: str, value: Any) -> int:
+    """A positive integer.
+
+    Raises:
+        TypeError: It is no integer.
+        ValueError: It is below 1.
+    """
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+        raise TypeError(f"{name} must be an integer, not {value!r}")
+    if value < 1:
+        raise ValueError(f"{name} must be at least 1, not {value}")
+    return int(value)

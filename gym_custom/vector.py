@@ -15,13 +15,15 @@ from gym_custom.actions import BatchActions
 from gym_custom.batch_rules import batch_rules
 from gym_custom.infos import ALL_ROWS, BatchInfos
 from gym_custom.observations import ObservationPacker, row_of
-from gym_custom.resets import legal_options, legal_rows, legal_seeds
+from gym_custom.resets import legal_count, legal_options, legal_rows, legal_seeds
 from gym_custom.row_streams import RowStreams
 from gym_custom.single import Snapshot, legal_render_mode, world_canvas, world_metadata, world_name
 from gym_custom.state_layout import StateLayout
 from gym_custom.world import World, make_world, plain_params
 
 _NO_ROWS = np.zeros(0, np.int64)
+_BUILT = {"_world", "_params", "_layout", "_rules", "_actions", "_pack", "_infos", "_streams", "_all_rows", "_canvas"}
+"""Attributes that `BatchEnv._build` sets."""
 
 
 class BatchEnv(VectorEnv):
@@ -55,10 +57,10 @@ class BatchEnv(VectorEnv):
         render_mode: str | None = None,
         **kwargs: Any,
     ):
-        self.num_envs = _legal_count("num_envs", num_envs)
+        self.num_envs = legal_count("num_envs", num_envs)
         self.max_episode_steps = max_episode_steps
         unlimited = max_episode_steps is None or max_episode_steps == -1
-        self._limit = None if unlimited else _legal_count("max_episode_steps", max_episode_steps)
+        self._limit = None if unlimited else legal_count("max_episode_steps", max_episode_steps)
         self.autoreset_mode = AutoresetMode(autoreset_mode)
         self.world, self._kwargs = world_name(self, world), kwargs
         self._build()
@@ -90,6 +92,7 @@ class BatchEnv(VectorEnv):
             self._streams = RowStreams(self.num_envs, 1, lambda u: [u.reshape(-1, 1)], at_once)
         else:
             self._streams = RowStreams(self.num_envs, world.reset_draws, self._beginnings)
+        self._all_rows = np.arange(self.num_envs)
         self._canvas: Any = None
 
     def reset(
@@ -204,8 +207,12 @@ class BatchEnv(VectorEnv):
 
     def _draw(self, without: np.ndarray) -> None:
         """Draws the step's numbers; rows that begin anew in its place draw those of a reset instead."""
-        rows = np.delete(np.arange(self.num_envs), without) if without.size else np.arange(self.num_envs)
-        self._rules.u[:, rows] = self._streams.take_many(rows, self._world.step_draws)[0][..., 0]
+        rows = np.delete(self._all_rows, without) if without.size else self._all_rows
+        numbers = self._streams.take_many(rows, self._world.step_draws)[0][..., 0]
+        if without.size:
+            self._rules.u[:, rows] = numbers
+        else:
+            self._rules.u[...] = numbers
 
     def _truncations(self) -> np.ndarray:
         """Which rows have reached the limit."""
@@ -288,8 +295,7 @@ class BatchEnv(VectorEnv):
 
     def __getstate__(self) -> dict[str, Any]:
         """All but what `_build` makes anew, and what it cannot know."""
-        made = ("_world", "_params", "_layout", "_rules", "_actions", "_pack", "_infos", "_streams", "_canvas")
-        kept = {name: value for name, value in vars(self).items() if name not in made}
+        kept = {name: value for name, value in vars(self).items() if name not in _BUILT}
         return {"kept": kept, "blocks": self._rules.blocks, "streams": self._streams.get_state()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -299,11 +305,3 @@ class BatchEnv(VectorEnv):
         self._streams.set_state(state["streams"])
         for block, kept in zip(self._rules.blocks, state["blocks"], strict=True):
             block[...] = kept
-
-
-def _legal_count(name: str, value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
-        raise TypeError(f"{name} must be an integer, not {value!r}")
-    if value < 1:
-        raise ValueError(f"{name} must be at least 1, not {value}")
-    return int(value)
