@@ -17,6 +17,7 @@ from agents.apex.loss import columns, td_error, weighted_huber
 from agents.apex.network import DuelingNetwork, FlatParameters, features, to_arrays
 from agents.apex.ratio import SamplesPerInsert
 from agents.apex.steps import wants_steps
+from agents.replay import ReplayMemory
 from agents.types import Weights
 
 POLL_SECONDS = 0.1  # how long the learner waits for rows before it looks after its actors
@@ -44,7 +45,7 @@ class Learner:
     """
 
     def __init__(
-        self, network: DuelingNetwork, observation_space: spaces.Space, memory: Any, config: ApeXConfig
+        self, network: DuelingNetwork, observation_space: spaces.Space, memory: ReplayMemory, config: ApeXConfig
     ) -> None:
         self.network, self.memory, self.config = network, memory, config
         self._space = observation_space
