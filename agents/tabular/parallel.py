@@ -22,7 +22,7 @@ CHUNK = 256
 GROUP = 256
 """Agents that a CPU trains together, one group after the other: their tables stay in the cache."""
 NUM_POINTS = 100
-"""Points of a learning curve."""
+"""Points of a learning curve, at most; none is shorter than a chunk."""
 
 
 class Curve(NamedTuple):
@@ -104,7 +104,8 @@ class _Setup(NamedTuple):
 class _Agents(NamedTuple):
     """What distinguishes agents; each (N,)."""
 
-    key: Array
+    key_reset: Array
+    key_steps: Array
     learning_rate: Array
     epsilon: Array
 
@@ -118,7 +119,7 @@ def train(
     discount: float = 0.99,
     epsilon: Any = 0.1,
     history_every: int | None = None,
-    progress_bar: bool = False,
+    progress_bar: bool | Callable[[int], Any] = False,
     devices: Sequence[Any] | None = None,
 ) -> QResult:
     """Train independent agents, each on an environment and with a table of its own.
@@ -139,7 +140,8 @@ def train(
         discount: in [0, 1].
         epsilon: probability of a uniform action, in [0, 1], a number or an array (N,).
         history_every: keep every step, and the tables after each so many steps.
-        progress_bar: show a bar of the agents' steps while the compiled loop runs.
+        progress_bar: show a bar of the agents' steps while the compiled loop runs; or a function that is told of each
+            stretch how many steps it had, all agents together.
         devices: spread the agents over these, for example ``jax.devices()``.
 
     Raises:
@@ -158,10 +160,14 @@ def train(
         raise ValueError(f"the tables of {num_agents} agents have more than 2**31 entries: train fewer at once")
     rate = 0.0 if setup.count_visits else learning_rate
     numbers = [jnp.broadcast_to(jnp.asarray(value, jnp.float32), num_agents) for value in (rate, epsilon)]
-    arguments = _Agents(jax.random.split(key, num_agents), *numbers), jnp.asarray(discount, jnp.float32)
+    key_reset, key_steps = jax.random.split(key)
+    keys = [jax.vmap(partial(jax.random.fold_in, one))(jnp.arange(num_agents)) for one in (key_reset, key_steps)]
+    arguments = _Agents(*keys, *numbers), jnp.asarray(discount, jnp.float32)
     spread = None if devices is None else tuple(devices)
     if not progress_bar:
         return _compiled(setup, spread)(*arguments)
+    if callable(progress_bar):
+        return _compile(setup, spread, progress_bar)(*arguments)
     from tqdm import tqdm
 
     with tqdm(total=num_agents * num_steps, unit="step", unit_scale=True) as bar:
@@ -222,17 +228,17 @@ def _joined(tree: Any, axis: int, count: int) -> Any:
 def _run_group(setup: _Setup, tick: Callable[[int], Any] | None, discount: Array, agents: _Agents) -> QResult:
     """The whole training of agents that step together."""
     num_agents, num_steps, env = len(agents.epsilon), setup.num_steps, setup.env
-    key_reset, key_steps = jax.vmap(jax.random.split, out_axes=1)(agents.key)
-    carry = _begin(setup, key_reset)
+    carry = _begin(setup, agents.key_reset)
     numbers = num_agents * (1 + (env.num_draws if setup.takes_uniforms else 2))
-    chunks = min(max(1, BLOCK_NUMBERS // (CHUNK * numbers)), -(-num_steps // CHUNK))  # in a block
+    chunks = max(1, min(BLOCK_NUMBERS // (CHUNK * numbers), num_steps // (CHUNK * NUM_POINTS)))  # in a block
     blocks, rest = divmod(num_steps, chunks * CHUNK)
+    point_of = np.arange(blocks + 1) * NUM_POINTS // max(blocks + 1, NUM_POINTS)  # the curve's point of each block
     every = setup.history_every
     tables = jnp.zeros((0 if every is None else -(-num_steps // every), *carry.table.shape), jnp.float32)
 
     def block(whole: Any, index: Array, length: int = chunks * CHUNK) -> tuple[Any, Any]:
         carry, curve, tables = whole
-        numbers = jax.tree.map(lambda x: x[:length], _numbers(setup, key_steps, index * chunks, length))
+        numbers = jax.tree.map(lambda x: x[:length], _numbers(setup, agents.key_steps, index * chunks, length))
 
         def step(inner: Any, now: Any) -> tuple[Any, _Record | None]:
             (carry, tables), (t, u) = inner, now
@@ -243,7 +249,7 @@ def _run_group(setup: _Setup, tick: Callable[[int], Any] | None, discount: Array
             return (carry, jax.lax.dynamic_update_index_in_dim(tables, carry.table, place, 0)), record
 
         (carry, tables), records = jax.lax.scan(step, (carry, tables), (jnp.arange(length), numbers))
-        point = jnp.minimum((index * (chunks * CHUNK) // _stretch(num_steps)), NUM_POINTS - 1)
+        point = jnp.asarray(point_of)[index]
         curve = tuple(
             total.at[point].add(new) for total, new in zip(curve, (carry.returns, carry.episodes), strict=True)
         )
@@ -252,19 +258,17 @@ def _run_group(setup: _Setup, tick: Callable[[int], Any] | None, discount: Array
         zeros = jnp.zeros_like(carry.returns), jnp.zeros_like(carry.episodes)
         return (carry._replace(returns=zeros[0], episodes=zeros[1]), curve, tables), records
 
-    curve = tuple(jnp.zeros((NUM_POINTS, num_agents), dtype) for dtype in (jnp.float32, jnp.int32))
+    last_block = blocks - (not rest)
+    ends = np.flatnonzero(np.diff(point_of[: last_block + 1], append=-1)) + 1  # blocks until the end of each point
+    curve = tuple(jnp.zeros((len(ends), num_agents), dtype) for dtype in (jnp.float32, jnp.int32))
     whole, records = jax.lax.scan(block, (carry, curve, tables), jnp.arange(blocks))
     records = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), records)
     if rest:
         whole, last = block(whole, jnp.asarray(blocks), rest)
         records = jax.tree.map(lambda *parts: jnp.concatenate(parts), records, last)
     carry, curve, tables = whole
-    return _result(setup, records, carry, curve, tables)
-
-
-def _stretch(num_steps: int) -> int:
-    """Steps of each agent around one point of the curve."""
-    return -(-num_steps // NUM_POINTS)
+    steps = jnp.asarray(np.minimum(ends * (chunks * CHUNK), num_steps), jnp.int32)
+    return _result(setup, records, carry, Curve(steps, *curve), tables)
 
 
 def _begin(setup: _Setup, keys: Array) -> _Carry:
@@ -285,13 +289,16 @@ def _begin(setup: _Setup, keys: Array) -> _Carry:
 def _numbers(setup: _Setup, keys: Array, chunk: Array, length: int) -> tuple[Array, Array]:
     """The random numbers of a block: for the actions (length, N), and for the environments."""
     count = -(-length // CHUNK)
-    own = jax.vmap(lambda key: jax.vmap(partial(jax.random.fold_in, key))(chunk + jnp.arange(count)))(keys)
+    chunks = chunk + jnp.arange(count)
+
+    def own(number: Array) -> Array:  # keys (N, chunks)
+        return jax.vmap(lambda key: jax.vmap(partial(jax.random.fold_in, key))(number))(keys)
+
     if not setup.takes_uniforms:
-        acting, moving = jax.vmap(jax.vmap(jax.random.split, out_axes=1), out_axes=1)(own)  # each (N, chunks)
-        for_actions = _over(acting, lambda key: jax.random.uniform(key, (CHUNK,)))
-        return for_actions, _over(moving, lambda key: jax.random.split(key, CHUNK))
+        for_actions = _over(own(2 * chunks), lambda key: jax.random.uniform(key, (CHUNK,)))
+        return for_actions, _over(own(2 * chunks + 1), lambda key: jax.random.split(key, CHUNK))
     draw = getattr(setup.env, "uniforms", jax.random.uniform)
-    u = _over(own, lambda key: draw(key, (CHUNK, 1 + setup.env.num_draws)))
+    u = _over(own(chunks), lambda key: draw(key, (CHUNK, 1 + setup.env.num_draws)))
     return u[..., 0, :], u[..., 1:, :]
 
 
@@ -361,10 +368,8 @@ def _put(table: Array, index: Array, values: Array) -> Array:
     return table.at[index].set(values, mode="promise_in_bounds", unique_indices=True)
 
 
-def _result(setup: _Setup, records: _Record | None, carry: _Carry, curve: tuple[Array, ...], tables: Array) -> QResult:
-    returns, episodes = curve
+def _result(setup: _Setup, records: _Record | None, carry: _Carry, curve: Curve, tables: Array) -> QResult:
     shape = len(carry.state), *setup.sizes
-    steps = jnp.minimum(jnp.arange(1, NUM_POINTS + 1) * _stretch(setup.num_steps), setup.num_steps)
     history = None
     if records is not None:
         complete = setup.num_steps // setup.history_every  # type: ignore[operator]
@@ -372,9 +377,9 @@ def _result(setup: _Setup, records: _Record | None, carry: _Carry, curve: tuple[
         history = History(_observations(setup, records.state), *records[1:], tables)
     return QResult(
         carry.table.reshape(shape),
-        returns.sum(0) + carry.running,
-        episodes.sum(0, dtype=jnp.int32),
-        Curve(steps.astype(jnp.int32), returns, episodes),
+        curve.returns.sum(0) + carry.running,
+        curve.episodes.sum(0, dtype=jnp.int32),
+        curve,
         history,
     )
 

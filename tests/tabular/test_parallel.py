@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections import deque
+from contextlib import nullcontext
 from types import SimpleNamespace
 
 import gymnasium as gym
@@ -156,7 +157,7 @@ def test_termination_masks_and_truncation_bootstraps_over_a_thousand_agents():
     assert (ended.q_values[:, 1] == 0.0).all()
     # without a terminal state cell 1 is acted in, and truncation must let its value through
     endless = parallel.train(Cells(2, False), jax.random.key(0), 1000, 300, 0.5, 0.5, 1.0)
-    assert np.allclose(endless.q_values[:, 0, 0], 2.0, atol=1e-3)  # 1 + 0.5 + 0.25 + ...
+    assert np.allclose(endless.q_values[:, 0, 0], 2.0, atol=1e-2)  # 1 + 0.5 + 0.25 + ...
 
 
 def test_ties_break_alike_in_numpy_and_jax():
@@ -178,9 +179,8 @@ def test_learns_the_default_grid_and_a_rate_of_zero_does_not(grid):
     result = parallel.train(grid, jax.random.key(0), 30, 20_000, 0.1, 0.9, 0.1)
     assert result.q_values.shape == (30, 5, 5, 4)
     best = np.asarray(result.q_values.max(-1))
-    path = [(4, 4), (0, 1), (1, 0)]
-    assert np.allclose(best[:, 0, 1], 1.0, atol=0.02) or np.allclose(best[:, 1, 0], 1.0, atol=0.02)
-    assert np.allclose(best[:, path[0][0], path[0][1]], 0.9**7, atol=0.02)
+    assert np.allclose(np.maximum(best[:, 0, 1], best[:, 1, 0]), 1.0, atol=0.01)
+    assert np.allclose(best[:, 4, 4], 0.9**7, atol=0.01)
     assert (result.reward_sum == result.episodes - count_truncated(result)).all()
     idle = parallel.train(grid, jax.random.key(0), 30, 2_000, 0.0, 0.9, 0.1)
     assert float(idle.q_values.max()) == 0
@@ -200,6 +200,8 @@ def test_an_agent_depends_on_its_key_alone(grid, monkeypatch):
         assert np.array_equal(alone.q_values, again.q_values)
         assert np.array_equal(alone.episodes, again.episodes)
     parallel._compiled.cache_clear()
+    more = parallel.train(grid, jax.random.key(5), 5, 700, "visits", 0.9, 0.3)
+    assert np.array_equal(alone.q_values, more.q_values[:3])
     assert not np.array_equal(alone.q_values[0], alone.q_values[1])
     other = parallel.train(grid, jax.random.key(6), 3, 700, "visits", 0.9, 0.3)
     assert not np.array_equal(alone.q_values, other.q_values)
@@ -232,7 +234,8 @@ def test_the_curve_adds_up(grid):
     assert result.curve.steps[-1] == 3000
     assert (np.diff(result.curve.steps) > 0).all()
     assert np.array_equal(result.curve.episodes.sum(0), result.episodes)
-    late = np.asarray(result.curve.returns[50:].sum(0) / result.curve.episodes[50:].sum(0))
+    assert len(result.curve.steps) == 12  # of 256 steps
+    late = np.asarray(result.curve.returns[6:].sum(0) / result.curve.episodes[6:].sum(0))
     assert (late > 0.95).all()
 
 
@@ -247,17 +250,15 @@ def test_settings_may_be_arrays_over_agents(grid):
 def test_peak_memory_does_not_grow_with_the_steps(grid):
     def peak(steps):
         run = parallel._compile(parallel._Setup(grid, steps, False, None), None)
-        agents = parallel._Agents(jax.random.split(jax.random.key(0), 1000), *[jnp.full(1000, 0.1)] * 2)
+        agents = parallel._Agents(*[jax.random.split(jax.random.key(0), 1000)] * 2, *[jnp.full(1000, 0.1)] * 2)
         return run.lower(agents, jnp.float32(0.9)).compile().memory_analysis().temp_size_in_bytes
 
-    assert peak(100_000) < 1.1 * peak(1_000)
+    assert peak(1_000_000) < 1.1 * peak(10_000)
 
 
 def test_progress_bar_reaches_the_end_and_changes_nothing(grid, monkeypatch):
     seen = []
-    bar = SimpleNamespace(update=seen.append)
-    bar.__class__.__enter__ = lambda self: self  # type: ignore[attr-defined]
-    bar.__class__.__exit__ = lambda self, *_: None  # type: ignore[attr-defined]
+    bar = nullcontext(SimpleNamespace(update=seen.append))
     monkeypatch.setitem(sys.modules, "tqdm", SimpleNamespace(tqdm=lambda **kwargs: bar))
     shown = parallel.train(grid, jax.random.key(3), 2, 1000, 0.1, 0.9, 0.1, progress_bar=True)
     assert sum(seen) == 2000

@@ -1,0 +1,204 @@
+"""Train tabular Q-learning in one of three ways, and draw what was learnt.
+
+`python` plays one environment in a readable loop of NumPy; `scan` runs one agent in one compiled loop of JAX;
+`parallel` runs many agents at once in the same loop. Each prints its steps and steps a second; the pictures show the
+largest value in each cell with the greedy moves, and the learning curve with the spread over the agents.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import gymnasium as gym
+import numpy as np
+from command_line import Parser, WrongArguments, pair, positive
+
+import gym_custom
+from agents.tabular import QLearning
+
+assert gym_custom.World  # the import registers the ids
+
+EXAMPLES = """examples:
+  python scripts/train_q_learning.py --mode python --num-episodes 1000
+  python scripts/train_q_learning.py --mode scan --num-steps 1000000
+  python scripts/train_q_learning.py --mode parallel --num-agents 30
+  python scripts/train_q_learning.py --env-arg layout=maze --env-arg slip=0.1 --learning-rate visits
+"""
+
+
+class Trained(NamedTuple):
+    """What came of a training, whichever loop it was."""
+
+    q_values: np.ndarray  # (*sizes, A), mean over the agents
+    steps: np.ndarray  # (points,), steps of each agent
+    rewards: np.ndarray  # (points, agents), return of the episodes that ended around each point, by steps
+
+
+def learning_rate(text: str) -> float | str:
+    """A number or "visits"."""
+    return text if text == "visits" else float(text)
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    parse = Parser(
+        prog="train_q_learning.py",
+        description=__doc__,
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = parse.add_argument
+    add("--mode", choices=["python", "scan", "parallel"], default="parallel", help="(default: parallel)")
+    add("--env", default="GridWorld-v0", metavar="ID", help="with finite spaces (default: GridWorld-v0)")
+    add("--env-arg", type=pair, action="append", default=[], metavar="NAME=VALUE", help="argument of the environment")
+    add("--num-agents", type=positive, metavar="N", help="agents of the parallel mode (default: 30)")
+    add("--num-steps", type=positive, metavar="N", help="steps of each agent (default: 100000)")
+    add("--num-episodes", type=positive, metavar="N", help="of the python mode, in place of --num-steps")
+    add("--learning-rate", type=learning_rate, default=0.1, metavar="X", help='in [0, 1], or "visits" (default: 0.1)')
+    add("--discount", type=float, default=0.9, metavar="X", help="in [0, 1] (default: 0.9)")
+    add("--epsilon", type=float, default=0.1, metavar="X", help="share of random actions (default: 0.1)")
+    add("--seed", type=int, default=0, metavar="N", help="(default: 0)")
+    add("--device", choices=["cpu", "gpu"], help="where JAX runs (default: its own choice)")
+    add("--output", type=Path, default=Path("results/q_learning"), metavar="FOLDER", help="for pictures and values")
+    return parse
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Trains, prints and draws; 0 on success, 2 for wrong arguments, 130 after Ctrl+C."""
+    try:
+        arguments = parser().parse_args(argv)
+        if arguments.mode != "python" and arguments.num_episodes:
+            raise WrongArguments("--num-episodes is for --mode python; the compiled loops count --num-steps")
+        if arguments.mode != "parallel" and (arguments.num_agents or 1) > 1:
+            raise WrongArguments("--num-agents is for --mode parallel; the other modes train one agent")
+        trained = train_in_python(arguments) if arguments.mode == "python" else train_in_jax(arguments)
+        write(arguments, trained)
+    except (WrongArguments, ValueError, TypeError, gym.error.Error) as error:
+        print(f"train_q_learning.py: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("stopped; nothing was written", file=sys.stderr)
+        return 130
+    return 0
+
+
+def train_in_python(arguments: argparse.Namespace) -> Trained:
+    """One agent, one readable loop."""
+    env = gym.make(arguments.env, **dict(arguments.env_arg))
+    agent = QLearning(env, arguments.learning_rate, arguments.discount, arguments.epsilon, arguments.seed)
+    steps = None if arguments.num_episodes else arguments.num_steps or 100_000
+    begin = time.perf_counter()
+    agent.learn(steps, arguments.num_episodes, progress_bar=True)
+    report(1, agent.num_timesteps, time.perf_counter() - begin)
+    edges = np.linspace(0, agent.num_timesteps, 101)
+    sums, _ = np.histogram(np.cumsum(agent.episode_lengths), edges, weights=agent.episode_returns)
+    return Trained(agent.q_values, edges[1:], (sums / np.diff(edges))[:, None])
+
+
+def train_in_jax(arguments: argparse.Namespace) -> Trained:
+    """One agent or many, one compiled loop."""
+    jax = on_device(arguments.device)
+    from tqdm import tqdm
+
+    from agents.tabular import parallel
+    from gym_custom import functional
+
+    agents = 1 if arguments.mode == "scan" else arguments.num_agents or 30
+    steps = arguments.num_steps or 100_000
+    env = functional.make(arguments.env, **dict(arguments.env_arg))
+    bars: list[Any] = []
+
+    def training(key: Any) -> parallel.QResult:
+        settings = arguments.learning_rate, arguments.discount, arguments.epsilon
+        return parallel.train(env, key, agents, steps, *settings, progress_bar=lambda n: bars[0].update(n))
+
+    begin = time.perf_counter()
+    key = jax.random.key(arguments.seed)
+    run = jax.jit(training).lower(key).compile()
+    print(f"Compiled in {time.perf_counter() - begin:.1f} s")
+    with tqdm(total=agents * steps, unit="step", unit_scale=True) as bar:
+        bars.append(bar)
+        begin = time.perf_counter()
+        result = jax.block_until_ready(run(key))
+        seconds = time.perf_counter() - begin
+        jax.effects_barrier()
+    report(agents, steps, seconds)
+    ends = np.asarray(result.curve.steps)
+    rewards = np.asarray(result.curve.returns) / np.diff(ends, prepend=0)[:, None]
+    return Trained(np.asarray(result.q_values).mean(0), ends, rewards)
+
+
+def on_device(name: str | None) -> Any:
+    """JAX, running there."""
+    try:
+        import jax
+    except ImportError:
+        raise WrongArguments("this mode needs JAX: pip install 'gym_custom[jax]'") from None
+    if name is not None:
+        try:
+            jax.config.update("jax_default_device", jax.devices(name)[0])
+        except RuntimeError:
+            raise WrongArguments(f"JAX finds no {name} here; it has {jax.devices()}") from None
+    return jax
+
+
+def report(agents: int, steps: int, seconds: float) -> None:
+    """How many steps it were, and how fast."""
+    each = f"{steps:,}" if agents == 1 else f"{steps:,} * {agents} = {steps * agents:,}"
+    print(f"Total number of steps: {each}")
+    print(f"Number of steps per second: {steps * agents / seconds:,.0f}")
+
+
+# --- pictures
+
+
+def write(arguments: argparse.Namespace, trained: Trained) -> None:
+    """The values as an array and both pictures."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot as plt
+
+    arguments.output.mkdir(parents=True, exist_ok=True)
+    np.save(arguments.output / "q_values.npy", trained.q_values)
+    figure, axes = plt.subplots(1, 2, figsize=(11, 4.8), layout="constrained")
+    draw_values(axes[0], arguments, trained.q_values)
+    draw_curve(axes[1], trained)
+    path = arguments.output / f"{arguments.mode}.png"
+    figure.savefig(path, dpi=150)
+    plt.close(figure)
+    print(f"Wrote {path} and {arguments.output / 'q_values.npy'}")
+
+
+def draw_values(axes: Any, arguments: argparse.Namespace, q_values: np.ndarray) -> None:
+    """The largest value of each cell with the greedy moves; a plain image of the table where there is no map."""
+    axes.set_title("largest value in each cell, greedy moves")
+    axes.set_axis_off()
+    env = gym.make(arguments.env, render_mode="rgb_array", **dict(arguments.env_arg))
+    if not hasattr(env.unwrapped, "draw_values"):
+        axes.set_title("largest value in each state")
+        best = q_values.max(-1)
+        axes.imshow(best if best.ndim == 2 else best.reshape(1, -1), aspect="auto")
+        return
+    env.reset(seed=0)
+    axes.imshow(env.unwrapped.draw_values(q_values))
+    env.close()
+
+
+def draw_curve(axes: Any, trained: Trained) -> None:
+    """Reward per step, which grows as episodes earn more or get shorter, with the middle 80 % of the agents."""
+    axes.plot(trained.steps, trained.rewards.mean(1), label="mean over the agents")
+    if trained.rewards.shape[1] > 1:
+        low, high = np.quantile(trained.rewards, (0.1, 0.9), axis=1)
+        axes.fill_between(trained.steps, low, high, alpha=0.25, label="10th to 90th percentile of the agents")
+    axes.set(xlabel="steps of each agent", ylabel="reward per step", title="learning curve")
+    axes.grid(alpha=0.3)
+    axes.legend(loc="lower right")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
