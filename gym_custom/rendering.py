@@ -41,7 +41,7 @@ Point = Sequence[float]
 Color = tuple[int, ...]
 Draw = Callable[..., None]
 
-_FINENESS = 4  # device pixels per picture pixel and axis, whose mean is taken; SDL's is exact for powers of two
+_FINENESS = 2  # device pixels per picture pixel and axis, whose mean is taken; SDL's is exact for powers of two
 _TRAIL_POINTS = 250  # the older part is forgotten, so that drawing takes no longer and longer
 _FAR = 16_000  # device pixels; SDL's coordinates are 16 bits wide
 
@@ -276,7 +276,10 @@ class Canvas:
     def _fill(self, points: Sequence[tuple[float, float]], color: Color) -> None:
         """The one way to color pixels: SDL blends and clips; NaN and far points must not reach it."""
         whole = [(_device_integer(x), _device_integer(y)) for x, y in points]
-        load_pygame().gfxdraw.filled_polygon(self._device, whole, color)
+        drawing = load_pygame().gfxdraw
+        drawing.filled_polygon(self._device, whole, color)
+        if len(color) == 3:  # smooth edges; over a translucent shape they would show as a line
+            drawing.aapolygon(self._device, whole, color)
 
     def _stroke(self, start: tuple[float, float], end: tuple[float, float], color: Color, width: float) -> None:
         self._fill(ribbon([start, end], width * _FINENESS / 2), color)

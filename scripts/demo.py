@@ -87,7 +87,7 @@ def make_env(arguments: argparse.Namespace) -> Any:
 
 def play(arguments: argparse.Namespace, env: Any, model: Any, screen: Any) -> None:
     """Shows all episodes, with a progress bar where a file is written."""
-    pictures = rows_of_episodes if arguments.num_envs > 1 else episodes
+    pictures = functools.partial(rows_of_episodes, screen.widest) if arguments.num_envs > 1 else episodes
     limit = (env.spec.max_episode_steps if env.spec else None) or 0
     silent = arguments.output is None
     with tqdm(total=arguments.episodes * limit or None, unit="step", delay=2, leave=False, disable=silent) as bar:
@@ -118,18 +118,18 @@ def episodes(env: gym.Env, model: Any, count: int, seed: int) -> Iterator[tuple[
         tqdm.write(f"Episode {episode + 1} finished after {steps} timesteps, return {total:g}{outcome}")
 
 
-def rows_of_episodes(rows: Any, model: Any, count: int, seed: int) -> Iterator[tuple[np.ndarray, int]]:
+def rows_of_episodes(widest: int, rows: Any, model: Any, count: int, seed: int) -> Iterator[tuple[np.ndarray, int]]:
     """Frames of all rows side by side, until each has finished some episodes; those that are through play on."""
     observations, _ = rows.reset(seed=seed)
     finished, returns = np.zeros(rows.num_envs, int), np.zeros(rows.num_envs)
-    yield wall(rows.render()), 0
+    yield wall(rows.render(), widest), 0
     while finished.min() < count:
         counting = finished < count
         actions, _ = model.predict(observations, deterministic=True)
         observations, rewards, terminated, truncated, _ = rows.step(actions)
         returns += rewards * counting
         finished += terminated | truncated
-        yield wall(rows.render()), 1
+        yield wall(rows.render(), widest), 1
     tqdm.write(f"{rows.num_envs} rows, {count} episodes each: mean return {returns.mean() / count:g}")
 
 

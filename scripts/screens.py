@@ -14,7 +14,6 @@ import numpy as np
 from gym_custom.rendering import Palette
 
 _GAP = 6  # pixels between the pictures of a wall
-_WIDEST = 1900  # pixels of a wall
 _COLORS = 128  # of each picture of a GIF
 _TOLERANCE = 40  # of 255, by which a pixel's channel may be off
 
@@ -26,6 +25,8 @@ class MissingExtra(Exception):
 class GifFile:
     """Writes frames into an animated GIF with Pillow, when the block is left; also after Ctrl+C, not after errors."""
 
+    widest = 1000  # pixels of a wall: larger GIFs take tens of megabytes
+
     def __init__(self, path: Path, fps: float):
         try:
             from PIL import Image, ImageChops
@@ -35,13 +36,17 @@ class GifFile:
         self._path, self._fps = path, fps
         self._frames: list[Any] = []
         self._palette: Any = None
+        self._last: np.ndarray | None = None
+        self._picture: Any = None
 
     def __enter__(self) -> GifFile:
         return self
 
     def show(self, frame: np.ndarray) -> bool:
         """Takes one more frame; True as long as more are welcome."""
-        self._frames.append(self._quantize(self._image.fromarray(frame)))
+        if not np.array_equal(frame, self._last):  # equal pictures become one that stays longer
+            self._last, self._picture = frame, self._quantize(self._image.fromarray(frame))
+        self._frames.append(self._picture)
         return True
 
     def _quantize(self, picture: Any) -> Any:
@@ -65,6 +70,8 @@ class GifFile:
 
 class VideoFile:
     """Writes frames into an MP4 (H.264) with imageio-ffmpeg; also after Ctrl+C, not after errors."""
+
+    widest = 1900
 
     def __init__(self, path: Path, fps: float):
         try:
@@ -100,6 +107,8 @@ class VideoFile:
 
 class Window:
     """Shows frames at their pace, until the window is closed or Escape is pressed."""
+
+    widest = 1900
 
     def __init__(self, title: str, fps: float):
         import pygame
@@ -151,8 +160,8 @@ def open_screen(output: Path | None, title: str, fps: float) -> Screen:
     return FILES[output.suffix.lower()](output, fps)
 
 
-def wall(frames: Sequence[np.ndarray]) -> np.ndarray:
-    """Frames of equal size side by side, about as wide as a screen is, shrunk where there are many."""
+def wall(frames: Sequence[np.ndarray], widest: int) -> np.ndarray:
+    """Frames of equal size side by side, shrunk where they would be wider than so many pixels."""
     height, width, _ = frames[0].shape
     columns = min(len(frames), max(1, round(math.sqrt(len(frames) * 16 / 9 * height / width))))
     rows = math.ceil(len(frames) / columns)
@@ -162,7 +171,7 @@ def wall(frames: Sequence[np.ndarray]) -> np.ndarray:
             place * (side + _GAP) + _GAP for place, side in zip(divmod(index, columns), (height, width), strict=True)
         )
         out[top : top + height, left : left + width] = frame
-    return shrink(out, math.ceil(out.shape[1] / _WIDEST))
+    return shrink(out, math.ceil(out.shape[1] / widest))
 
 
 def shrink(frame: np.ndarray, factor: int) -> np.ndarray:
