@@ -44,8 +44,8 @@ class ApeXConfig:
     """Env steps of one actor (its rows counted together) between two looks for newer weights."""
     memory_size: int = 100_000
     """Windows that the replay memory holds [2,000,000]."""
-    priority_exponent: float = 0.6
-    """Exponent alpha of the sampling probabilities p ** alpha / sum p ** alpha, in [0, 1]; 0 is uniform."""
+    priority_exponent: float = 0.3
+    """Exponent alpha of the sampling probabilities p ** alpha / sum p ** alpha, in [0, 1]; 0 is uniform [0.6]."""
     importance_sampling_exponent: float = 0.4
     """Exponent beta of the importance weights at the start, in [0, 1]; it grows to 1."""
     importance_annealing_steps: int = 10_000
