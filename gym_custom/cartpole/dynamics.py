@@ -62,7 +62,8 @@ def accelerations(xp: Any, params: Params, state: State, action: Array) -> tuple
     Returns:
         Of the cart in m/s^2 and of the pole in rad/s^2.
     """
-    force = (2.0 * action - 1.0) * params.force_mag - params.cart_friction * state.x_dot
+    push = 2.0 * params.force_mag * action - params.force_mag  # exact for 0 and 1
+    force = push - params.cart_friction * state.x_dot
     cos, sin = xp.cos(state.theta), xp.sin(state.theta)
     temp = (force + params.polemass_length * (state.theta_dot * state.theta_dot) * sin) / params.total_mass
     theta_acc = (params.gravity * sin - cos * temp) / (
