@@ -1,8 +1,8 @@
 """Measure how fast replay memories are, beside their peers.
 
-A round is: draw a batch with importance weights, gather its rows, give them new priorities. All contestants run in turn,
-again and again, after a warm-up; the table shows medians in microseconds and the median of the ratios within one repeat.
-cpprb and stable-baselines3 take part where they are installed.
+A round is: draw a batch with importance weights, gather its rows, give them new priorities. All contestants run in
+turn, again and again, after a warm-up; the table shows medians in microseconds and the median of the ratios within one
+repeat. cpprb and stable-baselines3 take part where they are installed.
 """
 
 from __future__ import annotations
@@ -153,6 +153,9 @@ def draw(table: list[dict], path: Path) -> None:
             lines = [e for e in table if (e["what"], e["capacity"], e["contestant"]) == ("round", capacity, name)]
             if lines:
                 axis.loglog([e["batch"] for e in lines], [e["microseconds"] for e in lines], marker="o", label=name)
+        sizes = sorted({e["batch"] for e in table if e["what"] == "round"})
+        axis.set_xticks(sizes, [f"{size:,}" for size in sizes])
+        axis.minorticks_off()
         axis.set(title=f"capacity {capacity:,}", xlabel="batch size")
         axis.grid(alpha=0.3)
     axes[0][0].set_ylabel("microseconds a round")

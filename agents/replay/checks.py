@@ -6,8 +6,6 @@ from typing import Any
 
 import numpy as np
 
-_INFINITY = int(np.float64(np.inf).view(np.uint64))
-
 
 def check_integer(name: str, value: Any, least: int) -> int:
     """``value`` as an int, where it is a whole number of at least ``least`` (``1e4`` is one); else ValueError."""
@@ -41,18 +39,20 @@ def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> str:
     return value
 
 
-def check_priorities(name: str, values: Any, num_rows: int) -> np.ndarray:
-    """Priorities as float64 (num_rows,): finite and not negative, else ValueError that names the first bad row."""
+def check_priorities(name: str, values: Any, num_rows: int, largest: float = np.inf) -> np.ndarray:
+    """Priorities as float64 (num_rows,) in [0, largest), else ValueError that names the first bad row."""
     values = np.asarray(values, np.float64)
     if values.shape != (num_rows,):
         raise ValueError(f"{name} must have shape ({num_rows},), one for each row, got {values.shape}")
-    # as unsigned numbers the bits of negative, infinite and NaN floats are larger than those of all others
-    if num_rows and np.maximum.reduce(np.ascontiguousarray(values).view(np.uint64)) >= _INFINITY:
-        good = (values >= 0) & (values < np.inf)
+    # as unsigned numbers the bits of larger, negative, infinite and NaN floats are larger than those of all others
+    bits = np.ascontiguousarray(values).view(np.uint64)
+    if num_rows and np.maximum.reduce(bits) >= np.float64(largest).view(np.uint64):
+        good = (values >= 0) & (values < largest)
         if good.all():  # a negative zero
             return values
         row = int(np.argmin(good))
-        raise ValueError(f"{name} must be finite and not negative, got {values[row]} at index {row}")
+        what = "finite and not negative" if not 0 <= values[row] < np.inf else f"less than {largest:.3g}"
+        raise ValueError(f"{name} must be {what}, got {values[row]} at index {row}")
     return values
 
 
@@ -63,4 +63,4 @@ def check_ids(ids: Any) -> np.ndarray:
         raise TypeError(f"ids must be integers, got {ids.dtype}")
     if ids.ndim != 1:
         raise ValueError(f"ids must have shape (k,), got {ids.shape}")
-    return ids.astype(np.int64, copy=False)
+    return ids if ids.dtype == np.int64 else ids.astype(np.int64)

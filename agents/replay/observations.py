@@ -63,12 +63,15 @@ def same_rows(first: list[np.ndarray], second: list[np.ndarray]) -> np.ndarray:
     """Which rows of two batches are equal byte for byte, (N,): C-contiguous arrays (N, ...) of the same dtypes."""
     same = np.ones(len(first[0]), bool)
     for one, other in zip(first, second, strict=True):
-        same &= (_words(one) == _words(other)).all(1)
+        if one.size:
+            same &= np.logical_and.reduce(_words(one) == _words(other), 1)
     return same
 
 
 def _words(array: np.ndarray) -> np.ndarray:
     """The bytes of each row, (N, W), in the widest words that divide it."""
-    row_bytes = array.itemsize * int(np.prod(array.shape[1:], dtype=np.int64))
-    rows = array.reshape(len(array), row_bytes // array.itemsize)
-    return rows.view(f"u{next(width for width in (8, 4, 2, 1) if row_bytes % width == 0)}") if row_bytes else rows
+    row_bytes = array.nbytes // len(array)
+    return array.reshape(len(array), -1).view(next(word for word, width in _WORDS if row_bytes % width == 0))
+
+
+_WORDS = [(np.dtype(f"u{width}"), width) for width in (8, 4, 2, 1)]

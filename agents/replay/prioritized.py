@@ -141,7 +141,7 @@ class PrioritizedMemory(RingMemory):
         source = check_source(source, len(checked))
         if priorities is None:
             priorities = np.full(len(checked), self._largest.get() if len(self.ring) else 1.0)
-        raw = self._check_priorities("priorities", priorities, len(checked))
+        raw = check_priorities("priorities", priorities, len(checked), self._largest_priority)
         ids = self.ring.append(checked, source)
         self._write_newest(raw[-self.capacity :])
         return ids
@@ -160,7 +160,7 @@ class PrioritizedMemory(RingMemory):
             ValueError: If a priority is NaN, infinite or negative: the message names the row, nothing is written.
         """
         ids = check_ids(ids)
-        raw = self._check_priorities("abs_td_errors", abs_td_errors, len(ids))
+        raw = check_priorities("abs_td_errors", abs_td_errors, len(ids), self._largest_priority)
         num_given = len(ids)
         if not self.ring.all_alive(ids):
             alive = self.ring.alive(ids)
@@ -217,12 +217,6 @@ class PrioritizedMemory(RingMemory):
             setattr(self, name, value)
         self._set_priorities(raw)
 
-    def _check_priorities(self, name: str, values: Any, num_rows: int) -> np.ndarray:
-        raw = check_priorities(name, values, num_rows)
-        if self.priority_epsilon + raw.max(initial=0.0) > self.tree.largest:
-            raise ValueError(f"{name} must not exceed {self.tree.largest:.3g}, got {raw.max()}")
-        return raw
-
     def _leaves(self, raw: np.ndarray) -> np.ndarray:
         """Unnormalized probabilities of rows with these raw priorities: the one place of alpha and epsilon."""
         if self.prioritization == "rank":
@@ -250,6 +244,7 @@ class PrioritizedMemory(RingMemory):
         """Start priorities and tree anew from the raw priorities of all rows, oldest first."""
         slots = self.ring.alive_slots()
         self._raw, self.tree, self._ranking = np.zeros(self.capacity), SumTree(self.capacity), Ranking()
+        self._largest_priority = self.tree.largest / 2 - self.priority_epsilon  # keeps all sums finite
         self._largest = Extreme(self._raw)
         self._smallest = Extreme(self.tree.leaves, smallest=True) if self.weight_norm == "memory" else None
         self._raw[slots] = raw

@@ -135,10 +135,9 @@ class Ring:
         obs, next_obs = self.obs_layout.flatten(rows.obs), self.obs_layout.flatten(rows.next_obs, "next_obs")
         action = self.action_layout.flatten(rows.action)
         columns = {name: _column(name, getattr(rows, name), dtype) for name, dtype in COLUMNS[kind].items()}
-        lengths = {"obs": obs, "action": action, "next_obs": next_obs} | {name: [c] for name, c in columns.items()}
-        for name, arrays in lengths.items():
-            if len(arrays[0]) != len(obs[0]):
-                raise ValueError(f"{name} has {len(arrays[0])} rows, obs has {len(obs[0])}")
+        for name, array in (("action", action[0]), ("next_obs", next_obs[0]), *columns.items()):
+            if len(array) != len(obs[0]):
+                raise ValueError(f"{name} has {len(array)} rows, obs has {len(obs[0])}")
         return Rows(kind, obs, action, columns, next_obs)
 
     def append(self, rows: Rows, source: np.ndarray | int) -> np.ndarray:
@@ -178,7 +177,7 @@ class Ring:
     def record(self, slots: np.ndarray) -> Experience | Transition:
         """The rows in these slots as they were given, whatever the shape of ``slots``."""
         kind = self.kind or Experience
-        columns = {name: column[slots] for name, column in (self.columns or _columns(kind, 0)).items()}
+        columns = {name: column.take(slots) for name, column in (self.columns or _columns(kind, 0)).items()}
         return kind(obs=self.obs(slots), action=self.action(slots), next_obs=self.next_obs(slots), **columns)
 
     def obs(self, slots: np.ndarray) -> Any:
@@ -253,11 +252,14 @@ class Ring:
         own = np.flatnonzero(after < 0)
         after[own] = places = self.store.reserve(len(own))
         self.store.write(places, [array[own] for array in rows.next_obs])
-        self.next[slots] = after
+        for part, run in self.runs(int(ids[0]), len(ids)):
+            self.next[part] = after[run]
 
     def _link_newest(self, newest: np.ndarray, rows: Rows, first: np.ndarray, slots: np.ndarray) -> None:
         """Link each source's newest row before the batch, if alive, to its first row in the batch."""
         alive = newest >= self.oldest
+        if not alive.any():
+            return
         before, first = newest[alive] % self.capacity, first[alive]
         places = self.next[before]
         same = same_rows(self.store.take(places), [array[first] for array in rows.obs])
@@ -275,6 +277,6 @@ def _column(name: str, values: Any, dtype: type) -> np.ndarray:
         raise ValueError(f"{name} must have shape (N,), got {array.shape}")
     if array.dtype.kind not in ("b" if dtype is np.bool_ else "biuf"):
         raise ValueError(f"{name} must hold {np.dtype(dtype)} values, got {array.dtype}")
-    if name == "discount" and not ((array >= 0) & (array <= 1)).all():
+    if name == "discount" and len(array) and not 0 <= np.minimum.reduce(array) <= np.maximum.reduce(array) <= 1:
         raise ValueError(f"discount must lie in [0, 1], got {array[~((array >= 0) & (array <= 1))][0]}")
     return array.astype(dtype, copy=False)

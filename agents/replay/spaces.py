@@ -69,6 +69,8 @@ class Layout:
         """
         parts: list[Any] = []
         _walk(self.space, batch, name or self.name, parts)
+        if len(parts) == 1:
+            return [_fit(parts[0], self.leaves[0])]
         arrays = [_fit(part, leaf) for part, leaf in zip(parts, self.leaves, strict=True)]
         for array, leaf in zip(arrays[1:], self.leaves[1:], strict=True):
             if len(array) != len(arrays[0]):

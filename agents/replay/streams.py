@@ -25,6 +25,7 @@ class Streams:
     def __init__(self) -> None:
         self.sources = np.zeros(0, np.int64)  # (S,), sorted
         self.newest = np.zeros(0, np.int64)  # (S,), ids
+        self._place_of: dict[int, np.ndarray] = {}  # what is known of ``sources`` as it is, for single sources
 
     def advance(self, sources: np.ndarray | int, ids: np.ndarray) -> Split:
         """Split a batch with these ids (N,) into streams and remember the newest row of each.
@@ -35,7 +36,10 @@ class Streams:
         """
         if isinstance(sources, int):
             count = len(ids)
-            place = self._places(np.array([sources]))
+            place = self._place_of.get(sources)
+            if place is None:
+                place = self._places(np.array([sources]))
+                self._place_of[sources] = place
             split = Split(slice(0, count - 1), slice(1, count), np.zeros(1, np.int64), self.newest[place])
             self.newest[place] = ids[-1]
             return split
@@ -56,6 +60,7 @@ class Streams:
         known[inside] = self.sources[place[inside]] == sources[inside]
         if known.all():
             return place
+        self._place_of = {}
         self.sources = np.insert(self.sources, place[~known], sources[~known])
         self.newest = np.insert(self.newest, place[~known], -1)
         return self.sources.searchsorted(sources)
