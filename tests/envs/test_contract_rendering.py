@@ -70,7 +70,7 @@ def test_render_without_a_mode_gives_nothing_and_one_warning(env_id):
 def test_drawing_changes_nothing_and_draws_no_random_numbers(env_id, mode):
     seen, unseen = make(env_id, render_mode=mode), make(env_id)
     seen.unwrapped.metadata["render_fps"] = 10_000
-    choices = actions(unseen, 25)
+    choices = actions(unseen, 8)
     expected = play(unseen, choices)
     results = [seen.reset(seed=0)]
     for action in choices:
@@ -240,10 +240,10 @@ def test_a_closed_window_ends_no_training_and_keys_stay_with_their_owner(env_id)
 def test_a_copy_of_an_env_with_pictures_goes_on_without_its_window(env_id, mode, clone):
     env = make(env_id, render_mode=mode)
     env.unwrapped.metadata["render_fps"] = 10_000
-    play(env, actions(env, 5))
+    play(env, actions(env, 3))
     env.render()
     twin = clone(env)
-    choices = actions(env, 20, seed=1)
+    choices = actions(env, 6, seed=1)
     assert same(play(env, choices, seed=None), play(twin, choices, seed=None))
     assert same(env.render(), twin.render()) or mode == "rgb_array"  # the copy has no trail of what went before
     env.close()
@@ -280,9 +280,9 @@ def test_record_video_writes_frames_at_the_envs_pace(env_id, tmp_path):
 @pytest.mark.parametrize("env_id", ["NumpyCartPole-v1", "GridWorld-v0", "MyEnv-v0"])
 def test_gymnasiums_vector_film_takes_it(env_id, tmp_path):
     pytest.importorskip("moviepy", reason="Gymnasium's RecordVideo needs moviepy")
-    rows = make_vec(env_id, num_envs=3, render_mode="rgb_array", max_episode_steps=5)
+    rows = make_vec(env_id, num_envs=3, render_mode="rgb_array", max_episode_steps=3)
     films = RecordRows(rows, str(tmp_path / "films"), video_aspect_ratio=(1, 1), disable_logger=True)
-    play_rows(films, actions(rows, 12))
+    play_rows(films, actions(rows, 6))
     films.close()
     assert [path.suffix for path in (tmp_path / "films").iterdir()].count(".mp4") >= 1
 
@@ -306,12 +306,12 @@ def test_memory_does_not_grow_with_pictures(env_id):
             if te or tr:
                 env.reset()
 
-    pictures(15)
+    pictures(8)
     tracemalloc.start()
     try:
         before = tracemalloc.get_traced_memory()[0]
-        pictures(30)
-        assert tracemalloc.get_traced_memory()[0] - before < 200_000
+        pictures(16)
+        assert tracemalloc.get_traced_memory()[0] - before < 50_000
     finally:
         tracemalloc.stop()
     env.close()
