@@ -31,7 +31,7 @@ class ApeXConfig:
     gamma: float = 0.99
     """Discount per step, in [0, 1]."""
     reward_scale: float = 1.0
-    """What rewards are multiplied with for learning; values of about 1 to 10 are learnt fastest [signs of rewards]."""
+    """What rewards are multiplied with for learning, above 0; reported returns are not touched [clipped rewards]."""
     max_epsilon: float = 0.4
     """Exploration of the most random row, the epsilon of eps ** (1 + alpha * i / (N - 1)), in [0, 1]."""
     epsilon_alpha: float = 7.0

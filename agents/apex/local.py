@@ -95,10 +95,10 @@ def actor_process(plan_bytes: bytes, connection: Connection, mailbox: SharedMail
     _end_with_parent()
     torch.set_num_threads(1)
     channel = LocalChannel(connection, mailbox)
-    plan: ActorPlan = cloudpickle.loads(plan_bytes)
-    for life in itertools.count(plan.life):
+    for attempt in itertools.count():
         try:
-            run_actor(build_actor(plan._replace(life=life)), channel)
+            plan: ActorPlan = cloudpickle.loads(plan_bytes)
+            run_actor(build_actor(plan._replace(life=plan.life + attempt)), channel)
         except Closed:
             return
         except BaseException:
@@ -177,6 +177,7 @@ class LocalCluster:
         """Start all processes; they go on to load while the caller does other things."""
         self._warned = time.monotonic()
         for child in self._children:
+            child.failures = 0
             child.start(self._mailbox)
 
     def publish(self, weights: Weights) -> None:
@@ -233,8 +234,11 @@ class LocalCluster:
             return None
 
     def _restart(self, child: _Child) -> None:
-        child.process.join()
         child.connection.close()
+        child.process.join(STOP_SECONDS)
+        if child.process.is_alive():  # it closed its end, but lives on
+            child.process.kill()
+            child.process.join()
         code = child.process.exitcode or 0
         if code >= 0:  # it left by itself, without a word; below 0 a signal ended it
             self._failed(
