@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
@@ -118,6 +119,8 @@ class Window:
 
     def __enter__(self) -> Window:
         self._pygame.display.init()
+        if self._pygame.display.get_driver() == "offscreen":
+            print("There is no screen here: --output FILE writes a GIF or an MP4.", file=sys.stderr)
         self._clock = self._pygame.time.Clock()
         return self
 
@@ -151,12 +154,15 @@ def open_screen(output: Path | None, title: str, fps: float) -> Screen:
     Raises:
         ValueError: The path has another suffix.
         MissingExtra: The library for it is not installed.
+        OSError: The file cannot be written there.
     """
     if output is None:
         return Window(title, fps)
     if output.suffix.lower() not in FILES:
         raise ValueError(f"the output must end in {' or '.join(FILES)}, not {output.name!r}")
     output.parent.mkdir(parents=True, exist_ok=True)
+    _draft(output).touch()  # an unwritable folder is told now, not after the last episode
+    _draft(output).unlink()
     return FILES[output.suffix.lower()](output, fps)
 
 

@@ -217,6 +217,7 @@ class TestDemo:
             (["--env", "GridWorld-v0", "--env-kwargs", "layout"], "NAME=VALUE"),
             (["--env", "GridWorld-v0", "--env-kwargs", "colour=3"], "colour"),
             ([*SHORT, "--output", "walk.png"], ".gif or .mp4"),
+            ([*SHORT, "--output", f"{__file__}/walk.gif"], "test_demo.py"),
             ([*SHORT, "--policy", "clever"], "'clever'"),
             ([*SHORT, "--policy", "scripted:clever"], "'clever'"),
             ([*SHORT, "--policy", "trained"], "--model"),
