@@ -16,7 +16,7 @@ from PIL import Image
 
 from gym_custom.my_env.policies import ScriptedPolicy
 
-HEIGHT = 270
+HEIGHT = 230
 
 
 def balance(env: Any, observation: np.ndarray) -> int:
@@ -65,14 +65,14 @@ def main(argv: list[str] | None = None) -> int:
     """Writes the GIF."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--output", type=Path, default=Path(__file__).with_name("worlds.gif"))
-    parser.add_argument("--frames", type=int, default=60)
+    parser.add_argument("--frames", type=int, default=50)
     arguments = parser.parse_args(argv)
     films = [frames(*scene, count=arguments.frames) for scene in SCENES]
     pictures = [_side_by_side(pictures) for pictures in zip(*films, strict=True)]
     samples = Image.new("RGB", (pictures[0].width, 6 * HEIGHT))
     for at in range(6):
         samples.paste(pictures[at * (len(pictures) - 1) // 5], (0, at * HEIGHT))
-    palette = samples.quantize(256, method=Image.Quantize.MAXCOVERAGE, kmeans=3)
+    palette = samples.quantize(96, method=Image.Quantize.MAXCOVERAGE, kmeans=3)
     first, *others = [picture.quantize(palette=palette, dither=Image.Dither.NONE) for picture in pictures]
     first.save(arguments.output, save_all=True, append_images=others, duration=100, loop=0, optimize=True)
     return 0
