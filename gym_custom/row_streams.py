@@ -9,8 +9,9 @@ import numpy as np
 
 from gym_custom.row_random import RowGenerators
 
-_BUDGET = 2**21  # bytes for all rows, which a processor's cache holds
-_FEWEST, _MOST = 16, 64  # items a row
+_CACHE = 2**21  # bytes that a window of all rows may take without leaving the processor's cache
+_ROW = 512  # bytes that a row's window may take anyway
+_MOST = 64  # items in a window
 _ROWS_AT_ONCE = 4_096
 
 
@@ -33,7 +34,8 @@ class RowStreams:
         self._draws, self._make = draws, make
         example = make(np.full((draws, 1), 0.5))
         size = sum(block.nbytes for block in example)
-        self._half = max(at_once, min(max(_BUDGET // max(1, size * num_envs), _FEWEST), _MOST) // 2)
+        items = min(max(_CACHE // max(1, size * num_envs), _ROW // max(1, size), 2), _MOST)
+        self._half = max(at_once, items // 2)
         self._store = [np.empty((num_envs, 2, self._half, block.shape[1]), block.dtype) for block in example]
         self._flat = [store.reshape(-1, store.shape[-1]) for store in self._store]
         self._begin = np.arange(num_envs) * (2 * self._half)
