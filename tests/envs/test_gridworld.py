@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gym_custom
-from gym_custom.gridworld import GridWorldEnv, GridWorldVectorEnv, layout, make_world
+from gym_custom.gridworld import GridWorldEnv, GridWorldVectorEnv, dynamics, layout, make_world
 from gym_custom.gridworld.policies import ScriptedPolicy, value_iteration
 
 assert gym_custom.World
@@ -536,3 +536,22 @@ def test_make_world_is_what_the_envs_use():
     world = make_world(layout="maze", slip=0.1)
     assert (world.step_draws, world.max_step_draws, world.reset_draws) == (1, 1, 0)
     assert make_world().step_draws == 0
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_largest_uniform_draws_the_last_of_any_number_of_cells(dtype):
+    counts = np.arange(1, 200_000)
+    largest = np.nextafter(dtype(1), dtype(0))
+    assert (dynamics._index(np, np.full(counts.size, largest), counts.astype(dtype)) == counts - 1).all()
+
+
+def test_a_goal_traced_in_jax_is_never_the_random_start():
+    jax = pytest.importorskip("jax", reason="JAX is an extra")
+    from gym_custom import functional
+
+    env = functional.make("GridWorld-v0", random_start=True)
+    goals, keys = jax.numpy.repeat(jax.numpy.arange(25), 40), jax.random.split(jax.random.key(0), 1000)
+    state, _ = jax.vmap(lambda goal, key: env.reset(key, env.params._replace(goal=goal)))(goals, keys)
+    assert (np.asarray(state.world.goal) == np.asarray(goals)).all()
+    assert (np.asarray(state.world.cell) != np.asarray(goals)).all()
+    assert len(np.unique(state.world.cell)) == 25
