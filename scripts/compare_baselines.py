@@ -26,6 +26,8 @@ from comparison.scheduler import Job, run_jobs
 from comparison.settings import settings_for
 from tqdm import tqdm
 
+from agents.tabular import QLearning
+
 QUICK = ["--algo", "apex", "dqn", "ppo", "--env", "NumpyCartPole-v1", "--seed", "0", "1", "-n", "50000", "-P"]
 QUICK_FOLDER = "results/quick"
 
@@ -61,7 +63,7 @@ def main(argv: list[str] | None = None) -> int:
     try:
         cells = _cells(arguments)
         todo = _prepare(cells, arguments.log_folder, resume=arguments.resume)
-    except (ValueError, gym.error.Error, ImportError) as error:
+    except (ValueError, TypeError, gym.error.Error, ImportError) as error:
         print(f"compare_baselines.py: {error}", file=sys.stderr)
         return 2
     try:
@@ -102,6 +104,8 @@ def _cells(arguments: argparse.Namespace) -> list[Cell]:
         importlib.import_module(package)
     for env_id in arguments.env:
         gym.spec(env_id)
+        if "q_learning" in arguments.algo:
+            QLearning(env_id).env.close()  # a TypeError names the space that is not finite
     if min(arguments.n_timesteps, arguments.eval_episodes, arguments.jobs) < 1 or min(arguments.seed) < 0:
         raise ValueError("-n, --eval-episodes and --jobs must be at least 1 and --seed at least 0.")
     return [

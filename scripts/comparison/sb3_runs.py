@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Any
 
 import stable_baselines3
 import torch
@@ -13,9 +12,10 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.logger import configure
 
 from agents import sb3
-from comparison.cells import EVALUATION_SEED, Cell
+from comparison.cells import Cell
 from comparison.curve import CurveWriter
-from comparison.evaluation import Predict, greedy_episodes, seed_block
+from comparison.evaluation import Predict
+from comparison.judge import Judge
 from comparison.progress import Progress
 from comparison.settings import resolve
 
@@ -71,9 +71,8 @@ class Recorder(BaseCallback):
 
     def __init__(self, cell: Cell, folder: Path, curve: CurveWriter, progress: Progress) -> None:
         super().__init__()
-        self._cell, self._folder, self._curve, self._progress = cell, folder, curve, progress
-        self._seeds = seed_block(EVALUATION_SEED, cell.eval_episodes)
-        self._best = -float("inf")
+        self._cell, self._folder, self._progress = cell, folder, progress
+        self._judge = Judge(cell, curve)
         self._next = 0
         self._paused = 0.0
         self._started = 0.0
@@ -100,16 +99,8 @@ class Recorder(BaseCallback):
             return
         seconds, before = self.seconds, time.perf_counter()
         self.model.policy.set_training_mode(False)
-        episodes = greedy_episodes(greedy(self.model), self._cell.env_id, self._seeds)
-        mean = self._curve.write(self.num_timesteps, seconds, episodes)
-        if mean > self._best:
-            self._best = mean
+        if self._judge.is_best(greedy(self.model), self.num_timesteps, seconds):
             self.model.save(self._folder / BEST)
         self._last = self.num_timesteps
         self._next = (self.num_timesteps // self._cell.eval_freq + 1) * self._cell.eval_freq
         self._paused += time.perf_counter() - before
-
-
-def resolved(model: BaseAlgorithm) -> dict[str, Any]:
-    """Numbers and strings among the model's settings, those left at SB3's defaults too."""
-    return {key: value for key, value in vars(model).items() if isinstance(value, (bool, int, float, str))}

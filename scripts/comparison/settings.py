@@ -67,14 +67,17 @@ LUNAR_LANDER: dict[str, dict[str, Any]] = {
 APEX: dict[str, Any] = {"num_actors": 2}
 """Everything else is ``ApeXConfig``'s preset for the id."""
 
+Q_LEARNING: dict[str, Any] = {"learning_rate": 0.1, "discount": 0.99, "epsilon": 0.1}
+
 
 def settings_for(algo: str, env_id: str) -> dict[str, Any]:
     """The hyper-parameters of an algorithm on an id, as JSON types.
 
     ``prioritized_dqn`` is ``dqn`` with another buffer and gets the same numbers, so that only the buffer differs.
     """
-    if algo == "apex":
-        return dict(APEX)
+    own = {"apex": APEX, "q_learning": Q_LEARNING}
+    if algo in own:
+        return dict(own[algo])
     table = LUNAR_LANDER if env_id.split(":")[-1].startswith("MyEnv") else CARTPOLE
     return dict(table.get("dqn" if algo == "prioritized_dqn" else algo, {}))
 

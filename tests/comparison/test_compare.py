@@ -14,9 +14,11 @@ import numpy as np
 import psutil
 import pytest
 from comparison import statistics
+from comparison.algorithms import ALGORITHMS
 from comparison.cells import EVALUATION_SEED, TEST_SEED, Cell, read_config, read_status, write_config, write_json
 from comparison.curve import CurveWriter, read_curve
 from comparison.evaluation import Episodes, greedy_episodes
+from comparison.progress import Progress
 from comparison.provenance import provenance
 from comparison.scheduler import Job, run_jobs
 from comparison.settings import resolve, settings_for
@@ -307,6 +309,7 @@ def test_resume_keeps_finished_runs_and_redoes_broken_ones(compared, capsys):
     [
         (["--env", "NoSuchWorld-v0"], "NoSuchWorld"),
         (["-n", "0"], "at least 1"),
+        (["--algo", "q_learning"], "Discrete"),
         (["--gym-packages", "no_such_package"], "no_such_package"),
     ],
 )
@@ -316,6 +319,49 @@ def test_requests_that_cannot_be_met_get_one_sentence(argv, sentence, tmp_path, 
     assert sentence in error
     assert error.count("\n") == 1
     assert not (tmp_path / "logs").exists()
+
+
+@pytest.mark.parametrize("env_id", ["GridWorld-v0", "NumpyCartPole-v1"])
+@pytest.mark.parametrize("algo", ["q_learning", "a2c", "dqn", "prioritized_dqn"])
+def test_a_restored_policy_is_the_one_that_was_saved(algo, env_id, tmp_path):
+    if (algo, env_id) == ("q_learning", "NumpyCartPole-v1"):
+        pytest.skip("a table needs finite spaces")
+    settings = settings_for(algo, env_id) | ({"learning_starts": 10, "train_freq": 8} if "dqn" in algo else {})
+    cell = Cell(algo, env_id, 0, 300, 100, 3, settings=settings)
+    module = ALGORITHMS[algo].load()
+    module.train(cell, tmp_path, CurveWriter(tmp_path, {}), Progress(tmp_path))
+    curve = read_curve(tmp_path)
+    assert curve.timesteps.tolist() == sorted(set(curve.timesteps.tolist()))
+    assert curve.timesteps[-1] >= 300
+    seeds = [EVALUATION_SEED + i for i in range(3)]
+    for which, expected in (
+        (module.LAST, curve.returns[-1]),
+        (module.BEST, curve.returns[curve.mean_returns.argmax()]),
+    ):
+        episodes = greedy_episodes(module.load_policy(cell, tmp_path, which), env_id, seeds)
+        assert episodes.returns.tolist() == expected.tolist()
+
+
+def test_a_time_budget_ends_the_run(tmp_path):
+    cell = Cell("a2c", "NumpyCartPole-v1", 0, 10_000_000, 1_000, 1, max_seconds=0.3, settings={"n_envs": 8})
+    ALGORITHMS["a2c"].load().train(cell, tmp_path, CurveWriter(tmp_path, {}), Progress(tmp_path))
+    assert 0.3 <= read_curve(tmp_path).seconds[-1] < 5
+
+
+@pytest.mark.serial
+@pytest.mark.parametrize("max_seconds", [None, 4.0])
+def test_ape_x_is_followed_restored_and_ended_on_its_budget(max_seconds, tmp_path):
+    steps = 2_000 if max_seconds is None else 10_000_000
+    cell = Cell("apex", "NumpyCartPole-v1", 0, steps, 500, 3, max_seconds, settings={"num_actors": 1})
+    module = ALGORITHMS["apex"].load()
+    module.train(cell, tmp_path, CurveWriter(tmp_path, {}), Progress(tmp_path))
+    curve = read_curve(tmp_path)
+    assert len(curve.timesteps) >= 1
+    assert (tmp_path / "monitor.csv").read_text().splitlines()[1] == "r,l,t"
+    episodes = greedy_episodes(
+        module.load_policy(cell, tmp_path, module.BEST), cell.env_id, [EVALUATION_SEED + i for i in range(3)]
+    )
+    assert episodes.returns.mean() == pytest.approx(curve.mean_returns.max(), rel=1e-3)
 
 
 @pytest.mark.serial
