@@ -14,8 +14,10 @@ from agents.replay.checks import check_integer
 
 FAN_OUT = 16
 """Children of a node: a power of two."""
-ROOT_SIZE = 8192
+ROOT_SIZE = 1024
 """Largest number of nodes on the top level."""
+NODES_PER_MASS = 8
+"""A level of up to so many nodes for each mass to be found is added up in one go."""
 LARGE = 200
 """Batches from this size on bisect blocks, smaller ones add up running sums: fewer calls, more work a row."""
 
@@ -82,9 +84,12 @@ class SumTree:
     def set_checked(self, indices: np.ndarray, values: np.ndarray) -> None:
         """``set`` without the checks, for callers who have made them: int64 indices, good float64 values."""
         self._flat[0][indices] = values
-        for level, above in zip(self._blocks, self._flat[1:], strict=True):
-            indices = _parents(indices, len(level))
-            above[indices] = _sums(level.take(indices, 0).reshape(-1))
+        for level, flat, above in zip(self._blocks, self._flat[:-1], self._flat[1:], strict=True):
+            if len(indices) * 4 >= len(level):  # all parents at once cost less than a part of them
+                above[: len(level)] = _sums(flat)
+            else:
+                indices = indices // FAN_OUT  # a parent may come often: summing it up twice is no fault
+                above[indices] = _sums(level.take(indices, 0).reshape(-1))
         self._top_changed = True
 
     def set_range(self, start: int, values: np.ndarray) -> None:
@@ -120,22 +125,35 @@ class SumTree:
         Returns:
             Indices (k,) and values (k,) of the leaves.
         """
-        descend = _bisect if len(masses) >= LARGE else _count
-        leaf = self._descend(masses, descend)
+        leaf = self._descend(masses, *self._start(len(masses)), _bisect if len(masses) >= LARGE else _count)
         value = self._flat[0].take(leaf)
-        if np.count_nonzero(value) < len(value):  # a difference was rounded over a block's end
+        if np.count_nonzero(value) < len(value):  # a sum or difference was rounded over a block's end
             lost = value == 0
-            leaf[lost] = self._descend(masses[lost], _count_within)
+            leaf[lost] = self._descend(masses[lost], len(self._blocks), self._top_sums(), _count_within)
             value = self._flat[0].take(leaf)
         return leaf, value
 
-    def _descend(self, masses: np.ndarray, descend: Any) -> np.ndarray:
-        running = self._top_sums()
-        block = running[1:].searchsorted(masses, "right")
-        rest = masses - running.take(block)
-        for level in self._blocks[:0:-1]:
-            block, rest = descend(level, block, rest, False)
-        return descend(self._blocks[0], block, rest, True)[0]
+    def _descend(self, masses: np.ndarray, height: int, running: np.ndarray, descend: Any) -> np.ndarray:
+        """Go down from the level at ``height``, whose running sums are given."""
+        node = running[1:].searchsorted(masses, "right")
+        if height == 0:
+            return np.minimum(node, self.capacity - 1)
+        rest = masses - running.take(node)
+        for level in self._blocks[height - 1 : 0 : -1]:
+            node, rest = descend(level, node, rest, False)
+        return descend(self._blocks[0], node, rest, True)[0]
+
+    def _start(self, count: int) -> tuple[int, np.ndarray]:
+        """The level at which a search for so many masses starts, and its running sums with a 0 before them.
+
+        The larger the batch, the more nodes are worth adding up in one go instead of going down through their parents.
+        """
+        for height, nodes in enumerate(self._flat[:-1]):
+            if len(nodes) <= count * NODES_PER_MASS:
+                running = np.zeros(len(nodes) + 1)
+                np.add.accumulate(nodes, 0, None, running[1:])
+                return height, running
+        return len(self._blocks), self._top_sums()
 
     def _top_sums(self) -> np.ndarray:
         if self._top_changed:
@@ -151,16 +169,6 @@ class SumTree:
         if not good.all():
             raise ValueError(f"indices must lie in [0, {self.capacity}), got {indices[~good][0]}")
         return indices.astype(np.int64, copy=False)
-
-
-def _parents(nodes: np.ndarray, num_parents: int) -> np.ndarray:
-    """Parents of these nodes, once each where they would come often: summing up twice is no fault."""
-    parents = nodes // FAN_OUT
-    if len(parents) < LARGE or len(parents) * 8 < num_parents:
-        return parents
-    touched = np.zeros(num_parents, bool)
-    touched[parents] = True
-    return np.flatnonzero(touched)
 
 
 def _sums(values: np.ndarray) -> np.ndarray:
