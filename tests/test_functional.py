@@ -33,8 +33,22 @@ SETTINGS = [(env_id, {}) for env_id in IDS] + [
     ("MyEnv-v0", {"observation": "state", "n_pedestrians": 2, "n_obstacles": 1}),
     ("MyEnv-v0", {"continuous": True, "observation": "dict"}),
 ]
-every_setting = pytest.mark.parametrize(("env_id", "kwargs"), SETTINGS, ids=lambda value: str(value)[:40])
-FEW = pytest.mark.parametrize("env_id", ["NumpyCartPole-v1", "GridWorld-v0", "MyEnv-v0"])
+
+
+def sparing(value):
+    """MyEnv takes seconds to compile: only its plain id is always tested, the others with the long runs."""
+    env_id, kwargs = value if isinstance(value, tuple) else (value, {})
+    slow = env_id.startswith("MyEnv") and (env_id, kwargs) != ("MyEnv-v0", {})
+    name = env_id + "".join(f",{key}={str(setting)[:12]}" for key, setting in kwargs.items())
+    arguments = value if isinstance(value, tuple) else (value,)
+    return pytest.param(*arguments, marks=[pytest.mark.slow] if slow else [], id=name)
+
+
+every_setting = pytest.mark.parametrize(("env_id", "kwargs"), [sparing(setting) for setting in SETTINGS])
+every_id = pytest.mark.parametrize("env_id", [sparing(env_id) for env_id in IDS])
+FEW = pytest.mark.parametrize(
+    "env_id", ["NumpyCartPole-v1", "GridWorld-v0", pytest.param("MyEnv-v0", marks=pytest.mark.slow)]
+)
 
 
 def x64(on: bool = True):
@@ -152,7 +166,7 @@ def test_both_flags_where_the_end_falls_on_the_last_allowed_step(env_id):
     assert ends(n - 1) == (n - 1, (False, True))
 
 
-@pytest.mark.parametrize("env_id", IDS)
+@every_id
 def test_reset_draws_the_numpy_distribution_from_the_same_numbers(env_id):
     with x64():
         ours = functional.make(env_id, dtype=jnp.float64)
@@ -176,7 +190,7 @@ class FixedNumbers(np.random.Generator):
         return self._u
 
 
-@pytest.mark.parametrize("env_id", IDS)
+@every_id
 def test_observations_are_members_of_the_space_and_info_keeps_its_structure(env_id):
     env = functional.make(env_id)
     step, key = jax.jit(env.step), jax.random.key(0)
@@ -501,7 +515,7 @@ def same(x, y) -> bool:
     return x.dtype == y.dtype and np.array_equal(x, y)
 
 
-@pytest.mark.parametrize("env_id", IDS)
+@every_id
 def test_vector_env_has_the_form_of_the_numpy_one(env_id):
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="(?s).*is out of date", category=DeprecationWarning)

@@ -260,7 +260,7 @@ def _run_group(setup: _Setup, tick: Callable[[int], Any] | None, discount: Array
 
     last_block = blocks - (not rest)
     ends = np.flatnonzero(np.diff(point_of[: last_block + 1], append=-1)) + 1  # blocks until the end of each point
-    curve = tuple(jnp.zeros((len(ends), num_agents), dtype) for dtype in (jnp.float32, jnp.int32))
+    curve = tuple(jnp.zeros((NUM_POINTS, num_agents), dtype) for dtype in (jnp.float32, jnp.int32))
     whole, records = jax.lax.scan(block, (carry, curve, tables), jnp.arange(blocks))
     records = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), records)
     if rest:
@@ -268,7 +268,7 @@ def _run_group(setup: _Setup, tick: Callable[[int], Any] | None, discount: Array
         records = jax.tree.map(lambda *parts: jnp.concatenate(parts), records, last)
     carry, curve, tables = whole
     steps = jnp.asarray(np.minimum(ends * (chunks * CHUNK), num_steps), jnp.int32)
-    return _result(setup, records, carry, Curve(steps, *curve), tables)
+    return _result(setup, records, carry, Curve(steps, *(sums[: len(ends)] for sums in curve)), tables)
 
 
 def _begin(setup: _Setup, keys: Array) -> _Carry:
