@@ -174,10 +174,11 @@ ALLOWED_RANDOM = {"default_rng", "Generator", "SeedSequence", "PCG64", "BitGener
 def global_draws(path: Path) -> list[str]:
     """Uses such as ``np.random.rand`` or ``random.random``, which draw from the process's own generators."""
     found = []
+    owner = r"(np|numpy)\.random" + (r"|random" if "random" in imports(path) else "")  # jax.random takes keys
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Attribute) and node.attr not in ALLOWED_RANDOM:
             full = ast.unparse(node)
-            if re.fullmatch(r"((np|numpy)\.)?random\.\w+", full):
+            if re.fullmatch(rf"({owner})\.\w+", full):
                 found.append(f"{name_of(path)}:{node.lineno} {full}")
         if isinstance(node, ast.ImportFrom) and node.module == "random":
             found.append(f"{name_of(path)}:{node.lineno} from random import ...")
