@@ -16,9 +16,9 @@ import torch
 from stable_baselines3.common.monitor import ResultsWriter
 
 from agents.apex import ApeX, ApeXConfig
-from comparison.cells import Cell
+from comparison.cells import EVALUATION_SEED, Cell
 from comparison.curve import Curve, CurveWriter, read_curve
-from comparison.evaluation import Episodes, Predict
+from comparison.evaluation import Episodes, Predict, greedy_episodes, seed_block
 from comparison.progress import Progress
 
 BEST, LAST = "best_model.pt", "last_model.pt"
@@ -44,10 +44,21 @@ def train(cell: Cell, folder: Path, curve: CurveWriter, progress: Progress) -> N
     agent = ApeX(cell.env_id, configuration(cell, folder / "apex"), seed=cell.training_seed)
     with _followed(agent, folder / "apex", curve, progress), _time_budget(cell.max_seconds):
         agent.learn(cell.total_timesteps)
+    if agent.num_timesteps < cell.total_timesteps:
+        _judge_last(agent, cell, curve)
     agent.take_best()
     torch.save(agent.policy.state_dict(), folder / BEST)
     torch.save(agent.learner.network.state_dict(), folder / LAST)
     _write_monitor(folder, cell.env_id, read_curve(folder))
+
+
+def _judge_last(agent: ApeX, cell: Cell, curve: CurveWriter) -> None:
+    """The closing evaluation, which a run that its time budget ended did not come to."""
+    seeds = seed_block(EVALUATION_SEED, cell.eval_episodes)
+    episodes = greedy_episodes(lambda obs: agent.greedy(agent.learner.network, obs), cell.env_id, seeds)
+    agent.judge(float(episodes.returns.mean()))
+    means = (values.mean(keepdims=True) for values in episodes)
+    curve.write(agent.num_timesteps, agent.seconds, Episodes(*means))
 
 
 def load_policy(cell: Cell, folder: Path, which: str = BEST) -> Predict:
