@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 from gymnasium import spaces
-from gymnasium.error import ResetNeeded
 
 from gym_custom.my_env import dynamics, observation, scenarios
 from gym_custom.my_env.draw import ansi, draw
@@ -183,18 +182,98 @@ def _radii(value: Any, count: int) -> tuple[float, float]:
 
 
 class MyEnv(SingleEnv):
-    """A robot drives to a goal through a room of pedestrians and obstacles."""
+    """A robot with a range finder drives to a goal through a room of pedestrians and obstacles.
+
+    ## Description
+    A square room, 10 m wide. The robot is a unicycle with limited acceleration; pedestrians walk to way-points of
+    their own under social forces (Helbing & Molnar 1995; Helbing, Farkas & Vicsek 2000; with a share to the right as
+    in Moussaid et al. 2009); obstacles are discs. A step lasts 0.2 s in two substeps, so 200 steps are 40 s; the
+    direct trip takes about 41 steps. Collisions are swept: the world stops at the very moment of the first touch.
+    All randomness is drawn at reset (but for the noise of `observation="partial"`), so a step is deterministic.
+
+    **What is hidden, and why.** The robot sees ranges, its own motion and the goal. It does not see where pedestrians
+    want to go, nor whether they have noticed it: `notice_prob` of them step aside for it, the others walk on as if
+    it were not there. People cannot be asked, so a good policy has to infer both from how the ranges change.
+
+    ## Action Space
+    `Discrete(9)`: 3 * speed + turn, with speed 0, 0.5, 1.0 m/s and turn +1.5 (left), 0, -1.5 rad/s (right); 1 stops,
+    7 is full ahead. With `continuous=True` a `Box(-1, 1, (2,))`: speed (a0 + 1) / 2 m/s and turn rate 1.5 a1 rad/s.
+    Speed and turn rate approach the commanded ones by at most 2 m/s^2 and 6 rad/s^2.
+
+    ## Observation Space
+    `Box(-1, 1, (78,), float32)`:
+
+    | index | observation | unit of 1 | min | max |
+    |---|---|---|---|---|
+    | 0-35 | range of ray k at 10 k degrees, ray 0 ahead, counter-clockwise | 6 m | 0 | 1 |
+    | 36-71 | velocity along ray k of the pedestrian it meets, negative if approaching | 2 m/s | -1 | 1 |
+    | 72 | distance to the goal | diagonal of the room | 0 | 1 |
+    | 73, 74 | cosine and sine of the bearing of the goal | 1 | -1 | 1 |
+    | 75 | speed | 1 m/s | 0 | 1 |
+    | 76 | turn rate | 1.5 rad/s | -1 | 1 |
+    | 77 | smallest range | 6 m | 0 | 1 |
+
+    Other values of `observation`:
+
+    - `"lidar_stack"`, (78,): as above with the ranges of the step before instead of velocities.
+    - `"partial"`, (42,): 36 rays over a cone of 120 degrees from right to left, at most 3 m, with noise of
+      1 cm + 1 % and 3 % drop-outs that read 3 m; then as 72 to 77.
+    - `"camera"`, (77,): 24 rays over 90 degrees from right to left: ranges, whether each met a pedestrian, whether
+      an obstacle; then goal (3), speed, turn rate.
+    - `"state"`, (7 + 5 P + 3 O,), privileged: goal distance and position, speed, turn rate, cosine and sine of the
+      heading; each pedestrian's position, velocity and radius, the nearest first; each obstacle's position and
+      radius. All in the robot's frame; positions in room diagonals, velocities in 2 m/s, radii in m, zeros if absent.
+    - `"dict"`: `goal` (72-74), `lidar` (0-71) and `odometry` (75, 76) apart.
+
+    ## Rewards
+    Each step earns `progress_weight` (60) times the progress as a share of the first distance to the goal, minus
+    `time_penalty` (0.1), minus `discomfort_weight` (1) times clip(1 - gap / `discomfort_distance` (0.25 m), 0, 1)
+    for the smallest gap to a pedestrian within the step; `goal_reward` (60) at the goal, minus `collision_penalty`
+    (60) at a collision. A clean trip earns 112-113, standing still -20. The threshold of `MyEnv-v0` is 100.
+
+    ## Starting State
+    Robot and goal on opposite sides of a circle of radius 4 m, pedestrians on the two arcs between them, obstacles
+    in cells of a 3 x 3 lattice. `reset(options=...)` takes for one episode: `scenario` ("circle", "square",
+    "corridor", "parallel", "static"), `n_pedestrians`, `n_obstacles` (at most those of the constructor),
+    `notice_prob`, `robot_pose` [x, y, heading], `goal` [x, y], `case` (0 to 499: the same as
+    `seed=CASE_SEEDS[case]`), or `layout`, a dictionary as `layout()` gives it.
+
+    ## Episode End
+    Termination: the robot's centre is within 0.4 m of the goal, or the robot touches a pedestrian, an obstacle or a
+    wall; the earlier wins. Truncation: after 200 steps.
+
+    ## Info
+    At reset and on every step: `goal_distance` (m), `min_gap` (m, to a pedestrian within this step; the lidar's range
+    without pedestrians), `is_success`, `outcome` ("running", "success", "pedestrian", "obstacle", "wall"),
+    `nav_time` (s), `path_length` (m), `spl` (success weighted by path length, Anderson et al. 2018),
+    `discomfort_ratio` (share of steps with a gap below the discomfort distance), `hit_while_parked`.
+
+    ## Arguments
+    `n_pedestrians` (0-14), `n_obstacles` (0-9), `notice_prob`, `scenario`, `observation`, `continuous`,
+    `pedestrian_speed` (mean, deviation, low, high in m/s), `pedestrian_radius` (low, high in m), and the weights of
+    the reward. Registered with other settings: `MyEnvStatic-v0` (nobody walks there), `MyEnvDense-v0` (8 pedestrians,
+    4 obstacles, half notice), `MyEnvHard-v0` (12, nobody notices, some are fast), `MyEnvPartial-v0`.
+
+    ## Constants
+    Radii 0.3 m. Social force: relaxation time 0.5 s, lambda 0.5, A = 8 m/s^2 and B = 0.25 m for people, obstacles and
+    walls alike, tangential share 0.3, top speed 1.3 times the desired one. Besides, nobody closes more than half a
+    gap within a substep, so nobody ever enters a pedestrian, an obstacle or a wall.
+
+    ## Vectorized environment
+    `gymnasium.make_vec("MyEnv-v0", num_envs=N)` makes `MyVectorEnv`, equal to a `SyncVectorEnv` to the bit.
+
+    ## Version History
+    * v0: first version.
+    """
 
     world = "gym_custom.my_env:make_world"
 
     def layout(self) -> dict[str, Any]:
         """Where everything is now, in the form that ``reset(options={"layout": ...})`` takes."""
-        if self._state is None:
-            raise ResetNeeded("call reset() before layout()")
-        return to_layout(self._state)
+        return to_layout(self.get_state().state)
 
 
 class MyVectorEnv(BatchEnv):
-    """Many of `MyEnv` at once."""
+    """Many of `MyEnv` at once; the page is there."""
 
     world = "gym_custom.my_env:make_world"

@@ -14,7 +14,15 @@ from gym_custom.rendering import Canvas, Palette, fade, mix
 _SIZE = (600, 600)
 _ANSI = 21
 _AWARE, _UNAWARE = Palette.ACCENT, Palette.SECOND
-_STAMPS = {
+_LEGEND = (  # text, color, offset in tenths of the picture
+    ("robot", Palette.AGENT, 0.0),
+    ("pedestrian", _AWARE, 1.7),
+    ("does not notice it", _UNAWARE, 4.1),
+    ("obstacle", Palette.WALL, 7.2),
+    ("goal", Palette.GOAL, 9.1),
+)
+OBSTACLE_BULGE = 0.5  # m, by which obstacles may stand out of the walls of a corridor
+_ENDINGS = {
     SUCCESS: ("Goal reached", Palette.GOAL),
     PEDESTRIAN: ("Hit a pedestrian", Palette.DANGER),
     OBSTACLE: ("Hit an obstacle", Palette.DANGER),
@@ -128,19 +136,17 @@ def _draw_robot(canvas: Canvas, params: Any, state: Any) -> None:
 
 
 def _draw_labels(canvas: Canvas, params: Any, state: Any) -> None:
+    """Time, return and outcome above the room, who is who below it."""
     canvas.banner(f"{state.steps * params.dt:.1f} s", f"return {canvas.episode_return:+.1f}")
-    half, low = float(max(state.room)), -float(max(state.room))
-    unit = half / 5.0
-    entries = [
-        ("robot", Palette.AGENT, 0.0),
-        ("pedestrian", _AWARE, 1.7),
-        ("does not notice it", _UNAWARE, 4.1),
-        ("obstacle", Palette.WALL, 7.2),
-        ("goal", Palette.GOAL, 9.1),
-    ]
-    for text, color, offset in entries:
-        place = (low + (offset + 0.15) * unit, low - 0.47 * unit)
+    wide, high = (float(width) for width in state.room)
+    unit = max(wide, high) / 5.0
+    below = -high - 0.47 * unit - (OBSTACLE_BULGE if high < wide else 0.0)
+    for text, color, offset in _LEGEND:
+        place = (-wide + (offset + 0.15) * unit, below)
         canvas.circle(place, 0.12 * unit, color)
         canvas.text((place[0] + 0.22 * unit, place[1]), text, Palette.INK, 12, "midleft")
     if int(state.outcome) != RUNNING:
-        canvas.stamp(*_STAMPS[int(state.outcome)])
+        text, color = _ENDINGS[int(state.outcome)]
+        top, half = max(wide, high) + 0.47 * unit, 1.75 * unit
+        canvas.rectangle((-half, top - 0.3 * unit), (half, top + 0.3 * unit), color, 8)
+        canvas.text((0.0, top), text, Palette.PAPER, 18)

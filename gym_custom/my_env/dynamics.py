@@ -110,7 +110,7 @@ def smallest_gap(xp: Any, params: Any, state: State, distance: Array) -> Array:
     if distance.shape[1] == 0:
         return 0.0 * (state.heading + xp.zeros((distance.shape[0], *state.heading.shape))) + params.max_range
     smallest = fold(xp.minimum, distance - (state.pedestrian_radii + params.robot_radius))
-    return xp.where(smallest < 0.5 * ABSENT, smallest, params.max_range)
+    return xp.where(smallest < 0.75 * ABSENT, smallest, params.max_range)
 
 
 def wrap(xp: Any, angle: Array) -> Array:

@@ -265,7 +265,7 @@ def _numbers(where: str, value: Any, count: int) -> list[float]:
 def _repeated(leaf: Any, batch: tuple[int, ...]) -> np.ndarray:
     """A leaf with the same value in every row."""
     leaf = np.asarray(leaf)
-    return np.array(np.broadcast_to(leaf.reshape(*leaf.shape, *(1,) * len(batch)), (*leaf.shape, *batch)))[()]
+    return np.array(np.broadcast_to(leaf.reshape(leaf.shape + (1,) * len(batch)), (*leaf.shape, *batch)))[()]
 
 
 def _refuse_overlaps(params: Any, state: State) -> None:

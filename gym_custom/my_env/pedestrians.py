@@ -15,6 +15,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from gym_custom.my_env.geometry import add_up, length
+from gym_custom.my_env.state import ABSENT
 
 Array = Any
 
@@ -59,7 +60,7 @@ def look_around(xp: Any, params: Any, state: Any, way_points: Array, duration: f
         wall_low=middle + view,
         wall_high=middle - view,
         reach=xp.concatenate([bodies[:, None] + radii, robot[None]], axis=0),
-        bound=state.room[:, None] - radii,
+        bound=xp.where(radii > 0.0, state.room[:, None] - radii, ABSENT),
         side=xp.reshape(params.side, (2,) + (1,) * radii.ndim),
         top_speed=state.desired_speeds * (params.speed_excess * state.walks),
     )

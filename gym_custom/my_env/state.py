@@ -8,7 +8,7 @@ Array = Any
 
 RUNNING, SUCCESS, PEDESTRIAN, OBSTACLE, WALL = range(5)
 OUTCOMES = ("running", "success", "pedestrian", "obstacle", "wall")
-ABSENT = 100.0  # m, where discs stand that a setting leaves out: beyond every room and every ray
+ABSENT = 60.0  # m, where discs stand that a setting leaves out: beyond every room and every ray
 
 
 class Params(NamedTuple):

@@ -1,0 +1,60 @@
+"""The scripted policies: their mean returns guard the meaning of the threshold."""
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+import gym_custom  # noqa: F401
+from gym_custom.my_env import CASE_SEEDS
+from gym_custom.my_env.policies import POLICIES, ScriptedPolicy
+
+
+def play(env_id, name, cases):
+    """Mean return and success of a policy over the first fixed cases."""
+    env = gym.make_vec(env_id, num_envs=cases)
+    policy = ScriptedPolicy(name, env)
+    observation, _ = env.reset(seed=list(CASE_SEEDS[:cases]))
+    returns, going, success = np.zeros(cases), np.ones(cases, bool), np.zeros(cases, bool)
+    while going.any():
+        observation, reward, terminated, truncated, info = env.step(policy.predict(observation)[0])
+        returns += np.where(going, reward, 0.0)
+        success |= going & info["is_success"]
+        going &= ~(terminated | truncated)
+    return returns.mean(), success.mean()
+
+
+BANDS = {
+    "parked": {"MyEnv-v0": (-23, -19)},
+    "straight": {"MyEnv-v0": (-24, -6)},
+    "gap_follower": {"MyEnv-v0": (55, 76), "MyEnvDense-v0": (-8, 16), "MyEnvHard-v0": (-46, -34)},
+    "look_ahead": {"MyEnv-v0": (98, 113), "MyEnvDense-v0": (85, 106), "MyEnvHard-v0": (45, 78)},
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "env_id"), [(name, env_id) for name in BANDS for env_id in BANDS[name]])
+def test_returns_over_all_cases_lie_in_their_bands(name, env_id):
+    low, high = BANDS[name][env_id]
+    assert low < play(env_id, name, 500)[0] < high
+
+
+@pytest.mark.parametrize(
+    ("name", "low", "high"), [("parked", -25, -18), ("gap_follower", 20, 100), ("look_ahead", 85, 114)]
+)
+def test_returns_over_some_cases(name, low, high):
+    assert low < play("MyEnv-v0", name, 30)[0] < high
+
+
+def test_one_environment_gets_the_action_of_its_row():
+    env, vector = gym.make("MyEnv-v0"), gym.make_vec("MyEnv-v0", num_envs=2)
+    for name in POLICIES:
+        observation, _ = env.reset(seed=4)
+        rows, _ = vector.reset(seed=[4, 9])
+        action, _ = ScriptedPolicy(name, env).predict(observation)
+        assert action == ScriptedPolicy(name, vector).predict(rows)[0][0]
+        assert env.action_space.contains(action)
+
+
+def test_unknown_policies_are_refused():
+    with pytest.raises(ValueError, match="'dance'"):
+        ScriptedPolicy("dance", gym.make("MyEnv-v0"))
