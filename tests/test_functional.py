@@ -7,6 +7,7 @@ import gc
 import pickle
 import warnings
 from operator import itemgetter
+from typing import Any, NamedTuple
 
 import gymnasium as gym
 import numpy as np
@@ -16,6 +17,7 @@ from gymnasium.vector import AutoresetMode
 from gymnasium.wrappers.vector import NormalizeReward, RecordEpisodeStatistics
 
 import gym_custom
+from gym_custom import World
 
 jax = pytest.importorskip("jax", reason="JAX is not installed: pip install gym_custom[jax]")
 import jax.numpy as jnp  # noqa: E402
@@ -194,7 +196,7 @@ class FixedNumbers(np.random.Generator):
 def test_observations_are_members_of_the_space_and_info_keeps_its_structure(env_id):
     env = functional.make(env_id)
     step, key = jax.jit(env.step), jax.random.key(0)
-    state, obs = env.reset(key)
+    state, obs = jax.jit(env.reset)(key)
     structures = set()
     for i in range(60):
         action = i * 7 % int(env.action_space.n)
@@ -384,14 +386,44 @@ def test_a_bad_action_counts_as_action_0(bad):
     assert results == [[2, 3], [2, 3]]
 
 
-def test_bad_actions_of_other_kinds():
-    env = functional.make("MyEnv-v0", continuous=True)
+class Place(NamedTuple):
+    """A point in the plane."""
+
+    at: Any  # (2, ...)
+
+
+def plane() -> World:
+    """An own world with continuous actions and a step that draws: the action is added, and a little noise."""
+    return World(
+        params=Place(0.01),
+        initial_state=lambda xp, params, u: Place(u * 0.0),
+        transition=lambda xp, params, state, action, u: Place(state.at + action + params.at * u),
+        outcome=lambda xp, params, state, action, after: (after.at[0], after.at[1] > 3),
+        observe=lambda xp, params, state: (state.at,),
+        action_space=gym.spaces.Box(-1, 1, (2,), np.float32),
+        observation_space=gym.spaces.Box(-9, 9, (2,), np.float32),
+        reset_draws=2,
+        step_draws=2,
+    )
+
+
+def test_an_own_world_with_continuous_actions_and_bad_ones_among_them():
+    env = functional.JaxEnv(plane(), max_episode_steps=5)
     state, _ = env.reset(jax.random.key(0))
-    step = jax.jit(env.step)
-    zero = step(jax.random.key(0), state, jnp.zeros(2))
+    step = jax.jit(env.step_from)
+    moved, *_ = step(np.array([0.5, 1.0, 0, 0]), state, np.array([0.25, -1.0]))
+    assert np.allclose(moved.world.at, [0.255, -0.99])
+    zero = step(np.zeros(4), state, jnp.zeros(2))
     for bad in ([np.nan, 0.5], [1.5, 0.0], [0.3, -np.inf]):
-        treated = step(jax.random.key(0), state, jnp.array(bad))
+        treated = step(np.zeros(4), state, jnp.array(bad))
         assert jax.tree.all(jax.tree.map(lambda x, y: bool((x == y).all()), treated, zero))
+    forward = lambda obs, u: jnp.stack([jnp.zeros_like(u), jnp.ones_like(u)], -1)  # noqa: E731
+    stats = functional.rollout(env, forward, jax.random.key(1), 3, 20)
+    assert int(stats.num_episodes) == 18
+    assert int(stats.length_sum) == 18 * 3  # a little beyond 1, 2, 3
+
+
+def test_actions_of_a_discrete_space_must_be_integers():
     discrete = functional.make("GridWorld-v0")
     with pytest.raises(TypeError, match="integers"):
         discrete.step(jax.random.key(0), discrete.reset(jax.random.key(0))[0], 1.0)
