@@ -132,6 +132,7 @@ class BatchEnv(VectorEnv):
 
         Returns:
             Observations, rewards (float64), terminations and truncations (bool), each with the rows first, and infos.
+            Arrays are the caller's own; those of observations may be in Fortran's order, as Gymnasium's own are.
 
         Raises:
             ResetNeeded: Before the first reset; with autoreset disabled also where a row is finished.
