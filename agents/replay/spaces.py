@@ -36,6 +36,7 @@ class Layout:
         self.space, self.name = space, name
         self.leaves: list[Leaf] = []
         self._collect(space, name)
+        self._plain = not isinstance(space, (spaces.Dict, spaces.Tuple))
 
     @property
     def nbytes(self) -> int:
@@ -67,10 +68,10 @@ class Layout:
             ValueError: If a shape, a key or a number of rows does not fit, or if a value would change in the space's
                 dtype (a float may be rounded to a narrower one).
         """
+        if self._plain:
+            return [_fit(batch, self.leaves[0], name)]
         parts: list[Any] = []
         _walk(self.space, batch, name or self.name, parts)
-        if len(parts) == 1:
-            return [_fit(parts[0], self.leaves[0])]
         arrays = [_fit(part, leaf) for part, leaf in zip(parts, self.leaves, strict=True)]
         for array, leaf in zip(arrays[1:], self.leaves[1:], strict=True):
             if len(array) != len(arrays[0]):
@@ -79,7 +80,7 @@ class Layout:
 
     def unflatten(self, arrays: list[np.ndarray]) -> Any:
         """The inverse of ``flatten``."""
-        return _build(self.space, iter(arrays))
+        return arrays[0] if self._plain else _build(self.space, iter(arrays))
 
 
 def _walk(space: spaces.Space, batch: Any, name: str, parts: list[Any]) -> None:
@@ -98,11 +99,11 @@ def _walk(space: spaces.Space, batch: Any, name: str, parts: list[Any]) -> None:
         parts.append(batch)
 
 
-def _fit(part: Any, leaf: Leaf) -> np.ndarray:
+def _fit(part: Any, leaf: Leaf, name: str | None = None) -> np.ndarray:
     array = np.asarray(part)
     if array.ndim == 0 or array.shape[1:] != leaf.shape:
         shape = ", ".join(["N", *map(str, leaf.shape)])
-        raise ValueError(f"{leaf.name} must have shape ({shape}), got {array.shape}")
+        raise ValueError(f"{name or leaf.name} must have shape ({shape}), got {array.shape}")
     if array.dtype != leaf.dtype:
         array = _cast(array, leaf)
     return np.ascontiguousarray(array)

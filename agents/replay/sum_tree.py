@@ -14,7 +14,7 @@ from agents.replay.checks import check_integer
 
 FAN_OUT = 16
 """Children of a node: a power of two."""
-ROOT_SIZE = 1024
+ROOT_SIZE = 8192
 """Largest number of nodes on the top level."""
 NODES_PER_MASS = 8
 """A level of up to so many nodes for each mass to be found is added up in one go."""
