@@ -129,7 +129,7 @@ class _Sensor:
     ):
         self.observe, self.settings = observe, settings
         self.remember, self.memory, self.draws = remember, memory, draws
-        boxes = {
+        boxes: dict[str, spaces.Space] = {
             key: spaces.Box(-1.0, 1.0, (n,), np.float32)
             for key, n in ({"": size} if isinstance(size, int) else size).items()
         }

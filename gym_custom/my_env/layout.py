@@ -42,7 +42,8 @@ def reset_with(xp: Any, params: Any, u: Any, options: dict[str, Any], *, initial
     if "case" in options:
         u = _case_draws(options["case"], u)
     settings = initial_state.keywords
-    sensor_draws = u[count_draws(*settings["slots"], 0) :]
+    people, things = settings["slots"]
+    sensor_draws = u[count_draws(people, things, 0) :]
     if "layout" in options:
         if len(options) > 1 + ("case" in options):
             raise ValueError("options['layout'] says where everything is and goes with no other option but 'case'")
@@ -118,7 +119,7 @@ def _number(name: str, value: Any) -> float:
 def _case_draws(case: Any, u: np.ndarray) -> np.ndarray:
     """The uniforms that ``reset(seed=CASE_SEEDS[case])`` would draw, the same for every row."""
     seed = CASE_SEEDS[legal_count("options['case']", case, len(CASE_SEEDS) - 1)]
-    drawn = np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed))).random(u.shape[0])
+    drawn: Any = np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed))).random(u.shape[0])
     return np.broadcast_to(drawn.reshape(-1, *(1,) * (u.ndim - 1)), u.shape)
 
 
