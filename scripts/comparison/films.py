@@ -20,6 +20,8 @@ WIDTH = 320
 MAX_FRAMES = 150
 SECONDS = 6.0
 """A film lasts about as long whatever the episode's length: longer episodes lose frames."""
+LAST_PICTURE = 1_000
+"""Milliseconds for which the end is seen before the film begins anew."""
 
 
 def film(run: Run) -> bytes:
@@ -66,8 +68,9 @@ def gif(pictures: list[np.ndarray]) -> bytes:
     palette = small[len(small) // 2].quantize(64)
     first, *rest = (picture.quantize(palette=palette, dither=Image.Dither.NONE) for picture in small)
     out = io.BytesIO()
-    duration = max(20, min(100, round(SECONDS * 1000 / len(kept))))
-    first.save(out, "GIF", save_all=True, append_images=rest, duration=duration, loop=0, optimize=True)
+    each = max(20, min(100, round(SECONDS * 1000 / len(kept))))
+    durations = [each] * len(rest) + [LAST_PICTURE]
+    first.save(out, "GIF", save_all=True, append_images=rest, duration=durations, loop=0, optimize=True)
     return out.getvalue()
 
 

@@ -129,6 +129,11 @@ def number(value: float | None) -> str:
     return f"{value:.1f}" if abs(value) >= 10 else f"{value:.3g}"
 
 
+def whole(value: float | None) -> str:
+    """A count for a table; a dash for none."""
+    return "–" if value is None else f"{value:,.0f}"
+
+
 def interval(estimate: Estimate) -> str:
     """``low to high``, or nothing where there is no interval."""
     if math.isnan(estimate.low):
@@ -144,5 +149,5 @@ def _templates() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(number=number, interval=interval)
+    environment.filters.update(number=number, whole=whole, interval=interval)
     return environment
