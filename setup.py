@@ -2,11 +2,11 @@
 
 from setuptools import find_packages, setup
 
-AGENTS = ["torch>=2.2", "stable-baselines3>=2.8", "tqdm", "rich", "tensorboard", "tyro", "cloudpickle"]
+AGENTS = ["psutil", "torch>=2.2", "stable-baselines3>=2.8", "tqdm", "rich", "tensorboard", "tyro", "cloudpickle"]
 JAX = ["jax>=0.4.30"]
 RAY = ["ray>=2.40"]
 REPORT = ["matplotlib", "scipy>=1.11", "jinja2", "pillow", "imageio-ffmpeg"]
-TEST = ["pytest", "pandas", "hypothesis", "pytest-xdist", "pytest-timeout", "moviepy", "psutil"]
+TEST = ["pytest", "pandas", "opencv-python-headless", "hypothesis", "pytest-xdist", "pytest-timeout", "moviepy"]
 DEV = ["ruff", "mypy"]
 BENCH = ["cpprb", "envpool", "numba"]
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
-from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 
 from agents.replay.checks import check_integer
 from agents.replay.ring import COLUMNS, Ring
@@ -91,20 +90,11 @@ def rng_from_state(state: dict[str, Any], name: str = "rng") -> np.random.Genera
 
 def check_fits(row_bytes: int, capacity: int) -> None:
     """Raise MemoryError if ``capacity`` rows of ``row_bytes`` exceed the memory that is free."""
-    needed, free = row_bytes * check_integer("capacity", capacity, 1), free_memory()
+    needed, free = row_bytes * check_integer("capacity", capacity, 1), psutil.virtual_memory().available
     if needed > free:
         raise MemoryError(
             f"a capacity of {capacity} rows needs up to {needed / 2**30:.2f} GiB, {free / 2**30:.2f} are free"
         )
-
-
-def free_memory() -> int:
-    """Bytes that this process could still use: what the system calls available, else all that there is."""
-    meminfo = Path("/proc/meminfo")
-    if meminfo.exists():
-        lines = dict(line.split(":", 1) for line in meminfo.read_text().splitlines())
-        return int(lines["MemAvailable"].split()[0]) * 1024
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
 def _leaves(name: str, arrays: list[np.ndarray]) -> dict[str, np.ndarray]:
