@@ -321,11 +321,16 @@ def test_requests_that_cannot_be_met_get_one_sentence(argv, sentence, tmp_path, 
     assert not (tmp_path / "logs").exists()
 
 
-@pytest.mark.parametrize("env_id", ["GridWorld-v0", "NumpyCartPole-v1"])
-@pytest.mark.parametrize("algo", ["q_learning", "a2c", "dqn", "prioritized_dqn"])
+@pytest.mark.parametrize(
+    ("algo", "env_id"),
+    [
+        ("q_learning", "GridWorld-v0"),
+        ("a2c", "GridWorld-v0"),
+        ("dqn", "NumpyCartPole-v1"),
+        ("prioritized_dqn", "NumpyCartPole-v1"),
+    ],
+)
 def test_a_restored_policy_is_the_one_that_was_saved(algo, env_id, tmp_path):
-    if (algo, env_id) == ("q_learning", "NumpyCartPole-v1"):
-        pytest.skip("a table needs finite spaces")
     settings = settings_for(algo, env_id) | ({"learning_starts": 10, "train_freq": 8} if "dqn" in algo else {})
     cell = Cell(algo, env_id, 0, 300, 100, 3, settings=settings)
     module = ALGORITHMS[algo].load()
@@ -349,7 +354,7 @@ def test_a_time_budget_ends_the_run(tmp_path):
 
 
 @pytest.mark.serial
-@pytest.mark.parametrize("max_seconds", [None, 4.0])
+@pytest.mark.parametrize("max_seconds", [None, pytest.param(4.0, marks=pytest.mark.slow)])
 def test_ape_x_is_followed_restored_and_ended_on_its_budget(max_seconds, tmp_path):
     steps = 2_000 if max_seconds is None else 10_000_000
     cell = Cell("apex", "NumpyCartPole-v1", 0, steps, 500, 3, max_seconds, settings={"num_actors": 1})
