@@ -21,7 +21,7 @@ CHUNK = 256
 """Steps whose numbers come from one key, so that they do not depend on how many agents share a block."""
 GROUP = 256
 """Agents that a CPU trains together, one group after the other: their tables stay in the cache."""
-NUM_POINTS = 100
+NUM_POINTS = 50
 """Points of a learning curve, at most; none is shorter than a chunk."""
 
 
@@ -160,6 +160,8 @@ def train(
         raise ValueError(f"the tables of {num_agents} agents have more than 2**31 entries: train fewer at once")
     rate = 0.0 if setup.count_visits else learning_rate
     numbers = [jnp.broadcast_to(jnp.asarray(value, jnp.float32), num_agents) for value in (rate, epsilon)]
+    if not jnp.issubdtype(key.dtype, jax.dtypes.prng_key):
+        key = jax.random.wrap_key_data(key)
     key_reset, key_steps = jax.random.split(key)
     keys = [jax.vmap(partial(jax.random.fold_in, one))(jnp.arange(num_agents)) for one in (key_reset, key_steps)]
     arguments = _Agents(*keys, *numbers), jnp.asarray(discount, jnp.float32)
@@ -296,7 +298,7 @@ def _numbers(setup: _Setup, keys: Array, chunk: Array, length: int) -> tuple[Arr
 
     if not setup.takes_uniforms:
         for_actions = _over(own(2 * chunks), lambda key: jax.random.uniform(key, (CHUNK,)))
-        return for_actions, _over(own(2 * chunks + 1), lambda key: jax.random.split(key, CHUNK))
+        return for_actions, _over(own(2 * chunks + 1), lambda key: jax.random.key_data(jax.random.split(key, CHUNK)))
     draw = getattr(setup.env, "uniforms", jax.random.uniform)
     u = _over(own(chunks), lambda key: draw(key, (CHUNK, 1 + setup.env.num_draws)))
     return u[..., 0, :], u[..., 1:, :]
@@ -316,7 +318,9 @@ def _step(
     rows = jnp.arange(len(carry.state)) * setup.num_states
     start = (rows + carry.state) * setup.num_actions
     action = epsilon_greedy(_rows_at(setup, carry.table, start), agents.epsilon, for_actions, jnp).astype(jnp.int32)
-    move = jax.vmap(env.step_from, (-1, 0, 0)) if setup.takes_uniforms else jax.vmap(env.step, (-1, 0, 0))
+    if not setup.takes_uniforms:
+        for_envs = jax.random.wrap_key_data(jnp.moveaxis(for_envs, -1, 0), impl=jax.random.key_impl(agents.key_steps))
+    move = jax.vmap(env.step_from, (-1, 0, 0)) if setup.takes_uniforms else jax.vmap(env.step)
     env_state, obs, reward, terminated, truncated, info = move(
         for_envs, carry.env, action + int(env.action_space.start)
     )

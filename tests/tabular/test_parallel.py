@@ -234,7 +234,7 @@ def test_the_curve_adds_up(grid):
     assert result.curve.steps[-1] == 3000
     assert (np.diff(result.curve.steps) > 0).all()
     assert np.array_equal(result.curve.episodes.sum(0), result.episodes)
-    assert len(result.curve.steps) == 12  # of 256 steps
+    assert len(result.curve.steps) == 12  # of 256 steps each
     late = np.asarray(result.curve.returns[6:].sum(0) / result.curve.episodes[6:].sum(0))
     assert (late > 0.95).all()
 
