@@ -16,10 +16,12 @@ demo: $(READY)
 	$(BIN)/python scripts/compare_baselines.py --quick
 
 test: $(READY)
-	$(BIN)/python -m pytest -n $(WORKERS) -m "not serial" && $(BIN)/python -m pytest -m serial
+	$(BIN)/python -m pytest -n $(WORKERS) -m "not serial"
+	$(BIN)/python -m pytest -m serial
 
 test-slow: $(READY)
-	$(BIN)/python -m pytest --slow -m slow
+	$(BIN)/python -m pytest --slow -n $(WORKERS) -m "slow and not serial" --timeout 1800
+	$(BIN)/python -m pytest --slow -m "slow and serial" --timeout 1800
 
 check: $(READY)
 	$(BIN)/ruff check .

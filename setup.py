@@ -1,5 +1,7 @@
 """Package metadata: the one place that says what is installed and what it needs."""
 
+from pathlib import Path
+
 from setuptools import find_packages, setup
 
 AGENTS = ["psutil", "torch>=2.2", "stable-baselines3>=2.8", "tqdm", "rich", "tensorboard", "tyro", "cloudpickle"]
@@ -13,14 +15,14 @@ BENCH = ["cpprb", "envpool", "numba"]
 setup(
     name="gym_custom",
     version="0.1.0",
-    description="Write a world's rules once: get a Gymnasium env, a bit-equal fast vector env, a JAX env, and baselines",
-    long_description=open("README.md", encoding="utf-8").read(),
+    description="Write a world's rules once: get a Gymnasium env, a fast vector env equal to it, a JAX env",
+    long_description=Path("README.md").read_text(encoding="utf-8"),
     long_description_content_type="text/markdown",
     license="MIT",
     python_requires=">=3.10",
     packages=find_packages(include=["gym_custom", "gym_custom.*", "agents", "agents.*"]),
     package_data={"gym_custom": ["py.typed"], "agents": ["py.typed", "apex/presets/*.json"]},
-    install_requires=["gymnasium>=1.2,<2.0", "numpy>=1.26", "pygame-ce>=2.5"],
+    install_requires=["gymnasium>=1.2,<2.0", "numpy>=2.1", "pygame-ce>=2.5"],
     extras_require={
         "agents": AGENTS,
         "jax": JAX,
