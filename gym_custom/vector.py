@@ -235,18 +235,29 @@ class BatchEnv(VectorEnv):
 
     def _last_words(self, rows: np.ndarray) -> dict[str, Any]:
         """What finished rows show before they begin anew in the same step."""
-        state = self._layout.state(self._rules.blocks, rows)
-        parts, info = self._layout.look(self._world, np, self._params, state)
+        parts, info = self._shown(rows)
         batch = self._pack.fill(None, slice(None), parts, len(rows))
         final_obs = np.full(self.num_envs, None, dtype=object)
+        plain = isinstance(batch, np.ndarray) and batch.ndim > 1
         for i, row in enumerate(rows.tolist()):
-            final_obs[row] = row_of(self.single_observation_space, batch, i)
+            final_obs[row] = batch[i].copy() if plain else row_of(self.single_observation_space, batch, i)
         final_info: dict[str, Any] = {}
-        self._infos.fill(final_info, rows, info)
-        self._infos.mask(final_info, rows)
-        infos = {"final_obs": final_obs, "final_info": final_info}
-        self._infos.mask(infos, rows)
-        return infos
+        if info:
+            self._infos.fill(final_info, rows, info)
+            self._infos.mask(final_info, rows)
+        finished = np.zeros(self.num_envs, np.bool_)
+        finished[rows] = True
+        masks = {"_final_obs": finished, "_final_info": finished.copy()}
+        return {"final_obs": final_obs, "final_info": final_info} | masks
+
+    def _shown(self, rows: np.ndarray) -> tuple[Any, dict[str, Any]]:
+        """What there is to see in some rows; where states are plain numbers, all rows are seen before some are had."""
+        if self._layout.flat:
+            ((_, parts, info), *others) = self._rules.look()
+            if isinstance(parts, np.ndarray) and not others:
+                return parts.take(rows, axis=1), {key: value.take(rows) for key, value in info.items()}
+        state = self._layout.state(self._rules.blocks, rows)
+        return self._layout.look(self._world, np, self._params, state)
 
     @property  # type: ignore[misc]
     def np_random(self) -> tuple[np.random.Generator, ...]:  # type: ignore[override]

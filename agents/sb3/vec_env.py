@@ -25,6 +25,9 @@ class NativeVecEnv(VecEnv):
     The rows of a native vector env share one object. So an attribute has one value for all rows, and
     :meth:`env_method` calls the vector env's method once and hands its result to each row asked for.
 
+    Attributes:
+        exact_rewards: (num_envs,), of the last step as the vector env gave them, in float64.
+
     Args:
         env: the vector env; its ``metadata["autoreset_mode"]`` must be ``AutoresetMode.SAME_STEP``, because SB3
             expects the first observation of the next episode in the step that ends one.
@@ -40,6 +43,7 @@ class NativeVecEnv(VecEnv):
         self.env = env
         self.spec = env.spec
         self._actions: np.ndarray | None = None
+        self.exact_rewards = np.zeros(env.num_envs)
         super().__init__(env.num_envs, env.single_observation_space, env.single_action_space)
 
     def reset(self) -> VecEnvObs:
@@ -67,20 +71,26 @@ class NativeVecEnv(VecEnv):
         Returns:
             Observations (num_envs, ...), rewards (num_envs,) float32, dones (num_envs,) bool, a list of info dicts.
         """
-        obs, rewards, terminated, truncated, batch = self.env.step(self._actions)
-        final_obs, final_infos = batch.pop("final_obs", None), batch.pop("final_info", {})
-        batch.pop("_final_obs", None), batch.pop("_final_info", None)
-        infos = split_infos(batch, self.num_envs)
+        obs, self.exact_rewards, terminated, truncated, batch = self.env.step(self._actions)
         dones = terminated | truncated
-        for row in dones.nonzero()[0].tolist():
-            self.reset_infos[row] = infos[row]
-            infos[row] = info_of_row(final_infos, row)
-            infos[row]["terminal_observation"] = final_obs[row]
+        ended = dones.nonzero()[0].tolist()
+        last = (
+            [batch.pop(key, None) for key in ("final_obs", "final_info", "_final_obs", "_final_info")] if ended else []
+        )
+        infos = split_infos(batch, self.num_envs)
+        if ended:
+            self._hand_over(infos, ended, last[0], last[1] or {})
         for info in infos:
             info["TimeLimit.truncated"] = False
-        for row in (truncated & ~terminated).nonzero()[0].tolist():
+        for row in (truncated & ~terminated).nonzero()[0].tolist() if ended else ():
             infos[row]["TimeLimit.truncated"] = True
-        return obs, rewards.astype(np.float32), dones, infos
+        return obs, self.exact_rewards.astype(np.float32), dones, infos
+
+    def _hand_over(self, infos: list[dict[str, Any]], ended: list[int], final_obs: Any, final_infos: Any) -> None:
+        """Puts the last infos of ended episodes in the place of those of the next, which are the resets'."""
+        for row, info in zip(ended, split_infos(final_infos, self.num_envs, ended), strict=True):
+            self.reset_infos[row], infos[row] = infos[row], info
+            info["terminal_observation"] = final_obs[row]
 
     def close(self) -> None:
         """Close the vector env."""
@@ -124,36 +134,39 @@ class NativeVecEnv(VecEnv):
         return [False for _ in self._get_indices(indices)]
 
 
-def split_infos(infos: dict[str, Any], num_envs: int) -> list[dict[str, Any]]:
+def split_infos(infos: dict[str, Any], num_envs: int, rows: list[int] | None = None) -> list[dict[str, Any]]:
     """One dict a row from a vector env's infos: arrays (num_envs, ...) and masks ``_key`` of who has the key.
 
     Numbers become Python's, as a single env returns them; nested dicts are split likewise.
+
+    Args:
+        infos: of the vector env.
+        num_envs: its number of rows.
+        rows: those that are asked for; None for all.
     """
-    rows: list[dict[str, Any]] = [{} for _ in range(num_envs)]
-    for key, values in _entries(infos):
-        values = split_infos(values, num_envs) if isinstance(values, dict) else _plain(values)
-        present = infos.get(f"_{key}")
+    everyone: dict[str, Any] = {}
+    some: list[tuple[str, Any, list[int]]] = []
+    for key, values in infos.items():
+        if key.startswith("_") and key[1:] in infos:
+            continue
+        values = split_infos(values, num_envs, rows) if isinstance(values, dict) else _plain(_at(values, rows))
+        present = _at(infos.get(f"_{key}"), rows)
         if present is None or present.all():
-            for row, value in zip(rows, values, strict=True):
-                row[key] = value
+            everyone[key] = values
         else:
-            for index in present.nonzero()[0].tolist():
-                rows[index][key] = values[index]
-    return rows
+            some.append((key, values, present.nonzero()[0].tolist()))
+    if everyone:
+        split = [dict(zip(everyone, row, strict=True)) for row in zip(*everyone.values(), strict=True)]
+    else:
+        split = [{} for _ in range(num_envs if rows is None else len(rows))]
+    for key, values, having in some:
+        for index in having:
+            split[index][key] = values[index]
+    return split
 
 
-def info_of_row(infos: dict[str, Any], row: int) -> dict[str, Any]:
-    """``split_infos(infos, num_envs)[row]`` without the other rows."""
-    return {
-        key: info_of_row(values, row) if isinstance(values, dict) else _number(values[row])
-        for key, values in _entries(infos)
-        if f"_{key}" not in infos or infos[f"_{key}"][row]
-    }
-
-
-def _entries(infos: dict[str, Any]) -> list[tuple[str, Any]]:
-    """The entries that are no masks of others."""
-    return [(key, values) for key, values in infos.items() if not (key.startswith("_") and key[1:] in infos)]
+def _at(values: Any, rows: list[int] | None) -> Any:
+    return values if rows is None or values is None else values[rows]
 
 
 def _plain(values: np.ndarray) -> Any:
@@ -161,13 +174,14 @@ def _plain(values: np.ndarray) -> Any:
     return values.tolist() if values.ndim == 1 else values
 
 
-def _number(value: Any) -> Any:
-    """NumPy's numbers as Python's; anything else stays."""
-    return value.item() if isinstance(value, np.generic) else value
-
-
 class NativeMonitor(VecMonitor):
-    """SB3's ``VecMonitor``, looking only at rows whose episode has ended and summing in float64 as ``Monitor`` does."""
+    """SB3's ``VecMonitor``, looking only at rows whose episode has ended.
+
+    Returns are sums of the env's own rewards in float64, as those of ``Monitor`` are, not of the float32 ones that
+    algorithms get: these would be off in the sixth decimal after a few hundred steps.
+    """
+
+    venv: NativeVecEnv
 
     def reset(self) -> VecEnvObs:
         """Reset all rows; their episodes begin anew."""
@@ -178,21 +192,25 @@ class NativeMonitor(VecMonitor):
     def step_wait(self) -> VecEnvStepReturn:
         """Step all rows; ended ones carry ``info["episode"]`` with return r, length l and seconds t."""
         obs, rewards, dones, infos = self.venv.step_wait()
-        self.episode_returns += rewards
+        self.episode_returns += self.venv.exact_rewards
         self.episode_lengths += 1
-        for row in dones.nonzero()[0].tolist():
-            episode = {
-                "r": round(float(self.episode_returns[row]), 6),
-                "l": int(self.episode_lengths[row]),
-                "t": round(time.time() - self.t_start, 6),
-            }
-            episode.update((key, infos[row][key]) for key in self.info_keywords)
+        ended = dones.nonzero()[0]
+        if ended.size:
+            self._close_episodes(ended, infos)
+        return obs, rewards, dones, infos
+
+    def _close_episodes(self, rows: np.ndarray, infos: list[dict[str, Any]]) -> None:
+        now = round(time.time() - self.t_start, 6)
+        returns, lengths = self.episode_returns[rows].tolist(), self.episode_lengths[rows].tolist()
+        self.episode_returns[rows], self.episode_lengths[rows] = 0.0, 0
+        self.episode_count += len(rows)
+        for row, total, length in zip(rows.tolist(), returns, lengths, strict=True):
+            episode = {"r": round(total, 6), "l": length, "t": now}
+            for key in self.info_keywords:
+                episode[key] = infos[row][key]
             infos[row]["episode"] = episode
-            self.episode_count += 1
-            self.episode_returns[row], self.episode_lengths[row] = 0.0, 0
             if self.results_writer:
                 self.results_writer.write_row(episode)
-        return obs, rewards, dones, infos
 
 
 def make_vec_env(

@@ -11,7 +11,7 @@ from stable_baselines3.common.vec_env import VecNormalize
 
 import gym_custom  # noqa: F401
 from agents.sb3 import NativeVecEnv, make_vec_env
-from agents.sb3.vec_env import info_of_row, split_infos
+from agents.sb3.vec_env import split_infos
 
 ENV_ID = "NumpyCartPole-v1"
 
@@ -134,5 +134,39 @@ def test_split_infos_follows_masks_and_nests():
     assert rows[2]["where"].tolist() == [4.0, 5.0]
     assert rows[0]["inner"] == {"name": "a"}
     assert "inner" not in rows[1]
-    for index, row in enumerate(rows):
-        assert plain(info_of_row(infos, index)) == plain(row)
+    assert plain(split_infos(infos, 3, [2, 1])) == plain([rows[2], rows[1]])
+    assert split_infos({}, 2) == [{}, {}]
+
+
+class ManySmallRewards(gym.Env):
+    """Pays a third again and again, which float32 cannot hold, and 1e4 at first, beside which it loses digits."""
+
+    observation_space, action_space = gym.spaces.Box(-1, 1, (1,)), gym.spaces.Discrete(2)
+    metadata = {"render_modes": ["rgb_array"]}
+
+    def __init__(self, render_mode=None):
+        self.render_mode, self.taken = render_mode, 0
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.taken = 0
+        return np.zeros(1, np.float32), {}
+
+    def step(self, action):
+        self.taken += 1
+        return np.zeros(1, np.float32), 1e4 if self.taken == 1 else 1 / 3, self.taken == 400, False, {}
+
+
+def test_returns_are_summed_as_exactly_as_sb3s_monitor_does():
+    spec = gym.envs.registration.EnvSpec("ManySmallRewards-v0", ManySmallRewards)
+    gym.registry[spec.id] = spec
+    try:
+        ours, theirs = make_vec_env(spec.id, 2), sb3_make_vec_env(spec.id, 2)
+    finally:
+        del gym.registry[spec.id]
+    for venv in (ours, theirs):
+        venv.reset()
+        for _ in range(400):
+            _, rewards, _, infos = venv.step(np.zeros(2, int))
+        assert rewards.dtype == np.float32
+        assert infos[1]["episode"]["r"] == round(1e4 + 399 / 3, 6)
