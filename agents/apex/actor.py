@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,12 +11,12 @@ from gymnasium.vector import VectorEnv
 from agents.apex.channel import ActorChannel, Block, Episode
 from agents.apex.config import ApeXConfig
 from agents.apex.envs import EnvSource, Seeds, actor_seeds, make_envs
-from agents.apex.loss import columns, epsilon_greedy, row_epsilons, td_error
-from agents.apex.network import DuelingNetwork, features, load_arrays, make_network
-from agents.apex.steps import SingleSteps
+from agents.apex.frozen import FrozenNetwork
+from agents.apex.loss import columns, draw_exploration, epsilon_greedy, row_epsilons, td_error
+from agents.apex.network import feature_array, make_network, to_arrays
+from agents.apex.steps import SingleSteps, StepBuffer
 from agents.nstep import NStepAccumulator
-from agents.trees import tree_map
-from agents.types import Experience, Transition
+from agents.types import Experience, Transition, Weights
 
 
 class ActorPlan(NamedTuple):
@@ -44,18 +43,20 @@ def build_actor(plan: ActorPlan) -> Actor:
     if plan.steps_only:
         first = (plan.life * config.num_actors + plan.actor) * rows
         windows = SingleSteps(np.arange(first, first + rows))
-    return Actor(envs, network, config, plan.actor, own, windows, actor_seeds(plan.seed, plan.actor, plan.life, rows))
+    seeds = actor_seeds(plan.seed, plan.actor, plan.life, rows)
+    return Actor(envs, Weights(0, to_arrays(network)), config, plan.actor, own, windows, seeds)
 
 
 class Actor:
-    """Steps a vector env and collects windows with priorities.
+    """Steps a vector env and collects windows with priorities, a block of steps at a time.
 
     The envs restart rows in the next step: the last observation of an episode is then an ordinary network input, and
     the Q-values computed for acting serve both ends of every window. No observation is evaluated twice.
 
     Args:
         envs: vector env in NEXT_STEP mode.
-        network: its own copy; weights come through the channel.
+        weights: to begin with; newer ones come through the channel. Those of version 0 are untrained: while it has
+            no others, the actor acts at random.
         config: of the run.
         index: which of the actors this is.
         epsilons: exploration of each row, (num_envs,).
@@ -66,83 +67,81 @@ class Actor:
     def __init__(
         self,
         envs: VectorEnv,
-        network: DuelingNetwork,
+        weights: Weights,
         config: ApeXConfig,
         index: int,
         epsilons: np.ndarray,
         windows: NStepAccumulator | SingleSteps,
         seeds: Seeds,
     ) -> None:
-        self.envs, self.network, self.config, self.index, self.epsilons = envs, network, config, index, epsilons
+        self.envs, self.config, self.index, self.epsilons, self.windows = envs, config, index, epsilons, windows
+        self._always = np.ones_like(epsilons)
         self.generator = np.random.default_rng(seeds.actions)
-        self.windows = windows
-        self.obs, _ = envs.reset(seed=seeds.rows)  # type: ignore[arg-type]  # SyncVectorEnv and its like take lists
-        self.q = self.values(self.obs)  # (E, A)
-        self.version = 0  # of the weights; 0 is untrained and acts at random
+        self.use(weights)
+        obs, _ = envs.reset(seed=seeds.rows)  # type: ignore[arg-type]  # SyncVectorEnv and its like take lists
+        num_steps = -(-config.block_size // envs.num_envs)  # rounded up
+        self.buffer = StepBuffer(num_steps, config.n_step - 1, obs, self.values(obs))
         self.steps_since_look = 0
-        self.tape: list[np.ndarray] | None = None  # of actions; kept only where a run must be repeatable
-        self.recent_q = deque([self.q], maxlen=config.n_step + 1)  # of the observations in open windows, and the last
+        self._first_action = envs.single_action_space.start  # type: ignore[attr-defined]  # Discrete: see spaces_of
+        self._first_row = index * envs.num_envs
+        self._episodes: list[Episode] = []  # finished since the last block
         self._over = np.zeros(envs.num_envs, bool)  # rows whose next step is a reset
         self._returns = np.zeros(envs.num_envs)
         self._lengths = np.zeros(envs.num_envs, int)
 
-    def collect(self, channel: ActorChannel) -> Block:
-        """Step until a block is full."""
-        parts: list[Transition | Experience] = []
-        episodes: list[Episode] = []
-        rows = steps = 0
-        while rows < self.config.block_size:
-            self._look(channel)
-            windows, num_steps, finished = self.step(self.choose())
-            parts.append(windows)
-            episodes += finished
-            rows += len(windows.reward)
-            steps += num_steps
-        windows = type(parts[0])(*tree_map(lambda *leaves: np.concatenate(leaves), *map(tuple, parts)))
-        (obs, q, *source), (next_obs, q_next) = windows.obs, windows.next_obs
-        windows = windows._replace(obs=obs, next_obs=next_obs)
-        errors = priorities(as_windows(windows, self.config.gamma), q, q_next, self.config.reward_scale)
-        stream = source[0] if source else self.index
-        return Block(windows, errors, self.index, stream, steps, self.version, tuple(episodes))
-
-    def choose(self) -> np.ndarray:
-        """Choose action indices (E,) from the values at hand."""
-        epsilons = self.epsilons if self.version else np.ones_like(self.epsilons)
-        return epsilon_greedy(self.q, epsilons, self.generator)
-
-    def step(
-        self, actions: np.ndarray, q: np.ndarray | None = None
-    ) -> tuple[Transition | Experience, int, list[Episode]]:
-        """Take one step of all rows.
-
-        Args:
-            actions: indices from 0, (E,).
-            q: values of the observations to come where they are known, (E, A); else the network gives them.
-
-        Returns:
-            The windows that end here, whose observations are pairs with their values; the number of real steps; the
-            finished episodes.
-        """
-        first = self.envs.single_action_space.start  # type: ignore[attr-defined]  # Discrete, as spaces_of checks
-        obs, reward, terminated, truncated, _ = self.envs.step(actions + first)
-        q = self.values(obs) if q is None else q
-        valid = ~self._over
-        here, after = (self.obs, self.q), (obs, q)
-        windows = self.windows.push(here, actions, reward, terminated, truncated, after, valid=valid)
-        self.obs, self.q, self._over = obs, q, terminated | truncated
-        self.recent_q.append(q)
-        if self.tape is not None:
-            self.tape.append(actions)
-        self._returns += reward
-        self._lengths += valid
-        num_steps = int(valid.sum())
-        self.steps_since_look += num_steps
-        return windows, num_steps, self._finished() if self._over.any() else []
+    def use(self, weights: Weights) -> None:
+        """Act with these weights from now on."""
+        self.weights, self._network = weights, FrozenNetwork(weights.arrays)
 
     def values(self, obs: Any) -> np.ndarray:
         """Give the action values (E, A) of observations."""
-        with torch.inference_mode():
-            return self.network(features(self.envs.single_observation_space, obs)).numpy()
+        return self._network(feature_array(self.envs.single_observation_space, obs))
+
+    def collect(self, channel: ActorChannel) -> Block:
+        """Take the steps of one block."""
+        buffer = self.buffer
+        buffer.begin()
+        chance, action = draw_exploration(self.generator, buffer.action.shape, buffer.q.shape[2])
+        for t in range(buffer.num_steps):
+            self._look(channel)
+            epsilons = self.epsilons if self.weights.version else self._always
+            self.step(t, epsilon_greedy(buffer.values(t), epsilons, chance[t], action[t]))
+        return self._block()
+
+    def repeat(self, actions: np.ndarray, q: np.ndarray) -> None:
+        """Take steps of the past once more, to be where they led to.
+
+        Args:
+            actions: of whole blocks, (S, E).
+            q: values of the last observations, (K + 1, E, A), K being what the buffer keeps.
+        """
+        for block in actions.reshape(-1, *self.buffer.action.shape):
+            self.buffer.begin()
+            for t, action in enumerate(block):
+                self.step(t, action, q[-1])
+            self.windows.push_steps(*self.buffer.steps(), self.buffer.valid)
+        self.buffer.q[-len(q) :] = q
+
+    def step(self, t: int, action: np.ndarray, q: np.ndarray | None = None) -> None:
+        """Take step ``t`` of the block in all rows.
+
+        Args:
+            t: place in the block.
+            action: indices from 0, (E,).
+            q: values of the observations to come where they are known, (E, A); else the network gives them.
+        """
+        obs, reward, terminated, truncated, _ = self.envs.step(action + self._first_action)
+        buffer = self.buffer
+        buffer.write(t, obs, self.values(obs) if q is None else q)
+        buffer.action[t], buffer.reward[t] = action, reward
+        buffer.terminated[t], buffer.truncated[t] = terminated, truncated
+        valid = np.logical_not(self._over, out=buffer.valid[t])
+        np.logical_or(terminated, truncated, out=self._over)
+        self.steps_since_look += int(np.count_nonzero(valid))
+        self._returns += reward
+        self._lengths += valid
+        if np.count_nonzero(self._over):
+            self._finish()
 
     def close(self) -> None:
         """Close the envs."""
@@ -150,19 +149,30 @@ class Actor:
 
     def _look(self, channel: ActorChannel) -> None:
         """Take the newest weights: once in update_param_interval steps, and before the first at every step."""
-        if self.version and self.steps_since_look < self.config.update_param_interval:
+        if self.weights.version and self.steps_since_look < self.config.update_param_interval:
             return
         self.steps_since_look = 0
         if (weights := channel.weights()) is not None:
-            load_arrays(self.network, weights.arrays)
-            self.version = weights.version
+            self.use(weights)
 
-    def _finished(self) -> list[Episode]:
-        first = self.index * self.envs.num_envs
+    def _block(self) -> Block:
+        """Make the buffer's steps into what is sent."""
+        valid = self.buffer.valid
+        windows = self.windows.push_steps(*self.buffer.steps(), valid)
+        places, stream = windows.obs if isinstance(windows, Experience) else (windows.obs, self.index)
+        (obs, q), (next_obs, q_next) = self.buffer.look_up(places), self.buffer.look_up(windows.next_obs)
+        windows = windows._replace(obs=obs, next_obs=next_obs)
+        errors = priorities(as_windows(windows, self.config.gamma), q, q_next, self.config.reward_scale)
+        episodes, self._episodes = tuple(self._episodes), []
+        steps = int(np.count_nonzero(valid))
+        return Block(windows, errors, self.index, stream, steps, self.weights.version, episodes)
+
+    def _finish(self) -> None:
+        """Note the episodes that have just ended."""
         rows = np.flatnonzero(self._over)
-        columns = (rows + first, self.epsilons[rows], self._returns[rows], self._lengths[rows])
-        self._returns[rows], self._lengths[rows] = 0, 0
-        return [Episode(*row) for row in zip(*(column.tolist() for column in columns), strict=True)]
+        columns = (rows + self._first_row, self.epsilons[rows], self._returns[rows], self._lengths[rows])
+        self._returns[rows], self._lengths[rows] = 0.0, 0
+        self._episodes += map(Episode, *(column.tolist() for column in columns))
 
 
 def as_windows(rows: Transition | Experience, gamma: float) -> Transition:

@@ -22,7 +22,7 @@ from agents.apex.inline import InlineCluster
 from agents.apex.learner import Learner
 from agents.apex.local import LocalCluster
 from agents.apex.loggers import rewind
-from agents.apex.loss import epsilon_greedy
+from agents.apex.loss import draw_exploration, epsilon_greedy
 from agents.apex.network import DuelingNetwork, features, make_network
 from agents.apex.ratio import SamplesPerInsert
 from agents.apex.run import new_folder, run
@@ -121,8 +121,10 @@ class ApeX:
         """Best actions (N,) of a network for a batch of observations, with a chance of any other."""
         with torch.inference_mode():
             q = network(features(self.observation_space, obs)).numpy()
-        actions = q.argmax(axis=1) if epsilon == 0 else epsilon_greedy(q, np.full(len(q), epsilon), self.generator)
-        return actions + self.action_space.start
+        if epsilon == 0:
+            return q.argmax(axis=1) + self.action_space.start
+        numbers = draw_exploration(self.generator, q.shape[:1], q.shape[1])
+        return epsilon_greedy(q, np.full(len(q), epsilon), *numbers) + self.action_space.start
 
     @property
     def memory(self) -> ReplayMemory:

@@ -10,7 +10,6 @@ import numpy as np
 from agents.apex.actor import ActorPlan, build_actor
 from agents.apex.channel import Block
 from agents.apex.mailbox import Mailbox
-from agents.apex.network import load_arrays, to_arrays
 from agents.trees import tree_leaves
 from agents.types import Weights
 
@@ -52,32 +51,38 @@ class Seat:
 
     def __init__(self, plan: ActorPlan, mailbox: Mailbox) -> None:
         self.actor = build_actor(plan)
-        self.actor.tape = []
         self.channel = InlineChannel(mailbox)
+        self._tape: list[np.ndarray] = []  # of actions, (T, E) a block
+
+    def collect(self) -> Block:
+        """Collect the next block, and note what was done."""
+        block = self.actor.collect(self.channel)
+        self._tape.append(self.actor.buffer.action.copy())
+        return block
 
     def state_dict(self) -> dict[str, np.ndarray]:
         """Give everything as plain arrays."""
-        actor = self.actor
+        actor, buffer = self.actor, self.actor.buffer
         state = {
-            "tape": np.array(actor.tape, np.int64).reshape(-1, actor.envs.num_envs),
-            "recent_q": np.stack(actor.recent_q),
-            "counters": np.array([actor.version, actor.steps_since_look, self.channel.version]),
+            "tape": np.concatenate([buffer.action[:0], *self._tape]),
+            "recent_q": buffer.q[buffer.num_steps :].copy(),
+            "counters": np.array([actor.weights.version, actor.steps_since_look, self.channel.version]),
             "generator": np.array(json.dumps(actor.generator.bit_generator.state)),
         }
-        state |= {f"last_obs.{i}": np.asarray(leaf) for i, leaf in enumerate(tree_leaves(actor.obs))}
-        return state | {f"weights.{name}": array for name, array in to_arrays(actor.network).items()}
+        state |= {f"last_obs.{i}": leaf[-1].copy() for i, leaf in enumerate(tree_leaves(buffer.obs))}
+        return state | {f"weights.{name}": array for name, array in actor.weights.arrays.items()}
 
     def load_state_dict(self, state: dict[str, np.ndarray]) -> bool:
         """Play the tape in a fresh seat; False if the envs do not repeat themselves, which spoils the seat."""
-        actor, tape, recent_q = self.actor, state["tape"], state["recent_q"]
-        for step, actions in enumerate(tape, start=len(recent_q) - len(tape)):
-            actor.step(actions, recent_q[step] if step >= 0 else actor.q)
-        actor.version, actor.steps_since_look, self.channel.version = (int(count) for count in state["counters"])
+        actor = self.actor
+        actor.repeat(state["tape"], state["recent_q"])
+        self._tape = [state["tape"]]
+        version, actor.steps_since_look, self.channel.version = (int(count) for count in state["counters"])
         actor.generator.bit_generator.state = json.loads(str(state["generator"]))
-        load_arrays(
-            actor.network, {n.removeprefix("weights."): a for n, a in state.items() if n.startswith("weights.")}
-        )
-        return all(np.array_equal(leaf, state[f"last_obs.{i}"]) for i, leaf in enumerate(tree_leaves(actor.obs)))
+        arrays = {n.removeprefix("weights."): a for n, a in state.items() if n.startswith("weights.")}
+        actor.use(Weights(version, arrays))
+        leaves = tree_leaves(actor.buffer.obs)
+        return all(np.array_equal(leaf[-1], state[f"last_obs.{i}"]) for i, leaf in enumerate(leaves))
 
 
 class InlineCluster:
@@ -108,7 +113,7 @@ class InlineCluster:
         seat = self._seats[self._turn]
         self._turn = (self._turn + 1) % len(self._seats)
         try:
-            seat.channel.send(seat.actor.collect(seat.channel))
+            seat.channel.send(seat.collect())
         except BaseException:
             self._begin_anew()  # an actor that broke off in the middle of a step cannot go on
             raise

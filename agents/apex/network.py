@@ -16,7 +16,7 @@ from torch.nn.functional import layer_norm, linear, relu
 BOUNDLESS = 1e6  # a Box's bound of this size or more says nothing about what to expect
 
 
-def features(space: spaces.Space, obs: Any) -> Tensor:
+def feature_array(space: spaces.Space, obs: Any) -> np.ndarray:
     """Turn a batch of observations into network input: numbers as they are, categories as one-hot vectors.
 
     The same order of values as Gymnasium's ``flatten``, for whole batches at once.
@@ -26,14 +26,27 @@ def features(space: spaces.Space, obs: Any) -> Tensor:
         obs: array (N, ...), or a dict or tuple of such arrays for composite spaces.
 
     Returns:
-        (N, F), float32, F being Gymnasium's ``flatdim`` of the space.
+        (N, F), float32, F being Gymnasium's ``flatdim`` of the space; may share memory with ``obs``.
+
+    Raises:
+        ValueError: no network can read such a space, or a category is none of its space's.
     """
+    if isinstance(space, spaces.Box):
+        return _numbers(obs)
     parts = list(_parts(space, obs))
-    return parts[0] if len(parts) == 1 else torch.cat(parts, dim=1)
+    return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
 
 
-def _parts(space: spaces.Space, obs: Any) -> Iterable[Tensor]:
-    if isinstance(space, spaces.Dict):
+def features(space: spaces.Space, obs: Any) -> Tensor:
+    """Give ``feature_array`` as a tensor."""
+    array = feature_array(space, obs)
+    return torch.from_numpy(array if array.flags.writeable else array.copy())
+
+
+def _parts(space: spaces.Space, obs: Any) -> Iterable[np.ndarray]:
+    if isinstance(space, (spaces.Box, spaces.MultiBinary)):
+        yield _numbers(obs)
+    elif isinstance(space, spaces.Dict):
         for key, part in space.spaces.items():
             yield from _parts(part, obs[key])
     elif isinstance(space, spaces.Tuple):
@@ -45,16 +58,20 @@ def _parts(space: spaces.Space, obs: Any) -> Iterable[Tensor]:
         table = np.asarray(obs).reshape(len(obs), -1)  # (N, K)
         for column, (start, size) in enumerate(zip(space.start.ravel(), space.nvec.ravel(), strict=True)):
             yield _one_hot(table[:, column], int(start), int(size))
-    elif isinstance(space, (spaces.Box, spaces.MultiBinary)):
-        array = np.ascontiguousarray(np.asarray(obs).reshape(len(obs), -1), dtype=np.float32)
-        yield torch.from_numpy(array if array.flags.writeable else array.copy())
     else:
         raise ValueError(f"Ape-X cannot read {space}; legal are Box, Discrete, MultiDiscrete, MultiBinary, Dict, Tuple")
 
 
-def _one_hot(values: np.ndarray, start: int, size: int) -> Tensor:
-    index = torch.from_numpy(np.asarray(values, dtype=np.int64).ravel() - start)
-    return nn.functional.one_hot(index, size).float()
+def _numbers(values: Any) -> np.ndarray:
+    return np.ascontiguousarray(np.asarray(values).reshape(len(values), -1), dtype=np.float32)
+
+
+def _one_hot(values: Any, start: int, size: int) -> np.ndarray:
+    index = np.asarray(values, dtype=np.int64).ravel() - start
+    legal = (index >= 0) & (index < size)
+    if not legal.all():
+        raise ValueError(f"category {index[~legal][0] + start} is none of {start} to {start + size - 1}")
+    return np.eye(size, dtype=np.float32)[index]
 
 
 def input_range(space: spaces.Space) -> tuple[np.ndarray, np.ndarray]:

@@ -55,12 +55,12 @@ def restore(agent: ApeX, checkpoint: Checkpoint, memory: ReplayMemory | None = N
         _restore_networks(agent, checkpoint.tensors)
         _restore_counters(agent, checkpoint.meta)
         _restore_memory(agent, checkpoint, memory)
+        if isinstance(agent.cluster, InlineCluster):
+            agent.cluster.load_state_dict(_below("actors/", checkpoint.arrays))
     except CheckpointError:
         raise
     except (KeyError, TypeError, ValueError, RuntimeError, AttributeError, MemoryError) as error:
         raise CheckpointError(f"the checkpoint does not fit {agent.source.name}: {error}") from error
-    if isinstance(agent.cluster, InlineCluster):
-        agent.cluster.load_state_dict(_below("actors/", checkpoint.arrays))
 
 
 def _restore_networks(agent: ApeX, tensors: dict[str, Any]) -> None:

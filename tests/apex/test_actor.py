@@ -26,7 +26,7 @@ def channel():
 
 
 def trained(actor, version=7):
-    return Weights(version, to_arrays(actor.network))
+    return Weights(version, actor.weights.arrays)
 
 
 def collected(actor, channel, blocks):
@@ -103,7 +103,7 @@ def test_each_row_explores_with_its_own_epsilon():
 
 def test_weights_are_looked_for_once_in_so_many_steps(channel, monkeypatch):
     actor = make_actor(update_param_interval=30, block_size=300)
-    actor.version = 1
+    actor.use(trained(actor, version=1))
     looks = []
     monkeypatch.setattr(channel, "weights", lambda: looks.append(1))
     block = actor.collect(channel)
@@ -155,5 +155,5 @@ def test_the_network_starts_from_the_seed():
     space = gym.make("CartPole-v1").observation_space
     other = make_network(space, gym.spaces.Discrete(2), (8,), True, 4)
     assert all(
-        np.array_equal(a, b) for a, b in zip(to_arrays(actor.network).values(), to_arrays(other).values(), strict=True)
+        np.array_equal(a, b) for a, b in zip(actor.weights.arrays.values(), to_arrays(other).values(), strict=True)
     )
