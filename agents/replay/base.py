@@ -46,6 +46,7 @@ class RingMemory:
             check_fits(Ring(observation_space, action_space, 1).row_bytes() + self.extra_row_bytes, capacity)
         self.ring = Ring(observation_space, action_space, capacity)
         self.rng = np.random.default_rng(seed)
+        self.num_samples = 0  # batches drawn for training
 
     extra_row_bytes = 0
     """What a child keeps for each row beside the ring."""
@@ -96,9 +97,6 @@ class RingMemory:
         """Draw rows without gathering them."""
         raise NotImplementedError
 
-    def count_sample(self) -> None:
-        """Note that a batch was drawn for training."""
-
     def sample(
         self,
         batch_size: int,
@@ -127,7 +125,7 @@ class RingMemory:
                 ``discount`` or ``sequence_length`` is given and the rows are Transitions, whose windows are closed.
         """
         batch = self._batch(batch_size, n_step, discount, sequence_length, source)
-        self.count_sample()
+        self.num_samples += 1
         return batch
 
     def peek(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -46,7 +47,7 @@ def check_priorities(name: str, values: Any, num_rows: int, largest: float = np.
         raise ValueError(f"{name} must have shape ({num_rows},), one for each row, got {values.shape}")
     # as unsigned numbers the bits of larger, negative, infinite and NaN floats are larger than those of all others
     bits = np.ascontiguousarray(values).view(np.uint64)
-    if num_rows and np.maximum.reduce(bits) >= np.float64(largest).view(np.uint64):
+    if num_rows and bits.item(bits.argmax()) >= _bits(largest):
         good = (values >= 0) & (values < largest)
         if good.all():  # a negative zero
             return values
@@ -54,6 +55,11 @@ def check_priorities(name: str, values: Any, num_rows: int, largest: float = np.
         what = "finite and not negative" if not 0 <= values[row] < np.inf else f"less than {largest:.3g}"
         raise ValueError(f"{name} must be {what}, got {values[row]} at index {row}")
     return values
+
+
+@functools.lru_cache(maxsize=64)
+def _bits(value: float) -> int:
+    return int(np.float64(value).view(np.uint64))
 
 
 def check_ids(ids: Any) -> np.ndarray:

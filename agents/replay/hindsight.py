@@ -133,7 +133,7 @@ class HindsightMemory:
             source: Draw only rows of this source.
         """
         batch = self._batch(batch_size, n_step, discount, sequence_length, source)
-        self.memory.count_sample()
+        self.memory.num_samples += 1
         return batch
 
     def peek(

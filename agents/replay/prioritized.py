@@ -78,7 +78,7 @@ class PrioritizedMemory(RingMemory):
         self.weight_norm = check_choice("weight_norm", weight_norm, WEIGHT_NORMS)
         self.prioritization = check_choice("prioritization", prioritization, PRIORITIZATIONS)
         super().__init__(observation_space, action_space, capacity, check_memory, seed)
-        self.num_samples = 0
+        self._strata = np.zeros(0)  # 0, 1, ... for the batch size at hand
         self._set_priorities(np.zeros(0))
 
     @property
@@ -180,10 +180,6 @@ class PrioritizedMemory(RingMemory):
         super().reset()
         self._set_priorities(np.zeros(0))
 
-    def count_sample(self) -> None:
-        """Note that a batch was drawn for training: beta grows."""
-        self.num_samples += 1
-
     def draw(self, batch_size: int, source: int | None = None) -> Draw:
         """Draw rows by priority without gathering them."""
         batch_size = check_integer("batch_size", batch_size, 1)
@@ -191,8 +187,8 @@ class PrioritizedMemory(RingMemory):
             raise ValueError("cannot sample from an empty memory")
         if self.prioritization == "rank" and self._ranking.outdated(len(self.ring)):
             self._set_priorities(self.priorities)
-        if source is None and self.tree.total > 0:
-            total = self.tree.total
+        total = self.tree.total
+        if source is None and total > 0:
             slots, leaves = self.tree.find_checked(self._masses(batch_size, total))
             return self._weighted(slots, leaves, total, len(self.ring), self._smallest)
         candidates = self.ring.alive_slots() if source is None else self.candidates(source)
@@ -254,13 +250,18 @@ class PrioritizedMemory(RingMemory):
             self.tree.set_checked(slots, self._leaves(raw))
 
     def _masses(self, count: int, total: float) -> np.ndarray:
+        """Random masses (count,) in [0, total); stratified ones rise."""
         masses = self.rng.random(count)
         if self.stratified:
-            masses += np.arange(count)
+            if len(self._strata) != count:
+                self._strata = np.arange(count, dtype=float)
+            masses += self._strata
             masses *= total / count
         else:
             masses *= total
-        return np.minimum(masses, math.nextafter(total, 0.0), out=masses)  # a product may be rounded up to the total
+        if masses.item(masses.argmax()) >= total:  # a product may be rounded up to the total
+            np.minimum(masses, math.nextafter(total, 0.0), out=masses)
+        return masses
 
     def _draw_from(self, candidates: np.ndarray, batch_size: int) -> Draw:
         """Draw from these slots alone; uniformly where all their priorities are 0."""
@@ -279,7 +280,7 @@ class PrioritizedMemory(RingMemory):
     ) -> Draw:
         """Probabilities and weights: (N P)**-beta over its largest is (smallest P / P)**beta."""
         if self.weight_norm == "batch":
-            reference = np.minimum.reduce(leaves)
+            reference = leaves.item(leaves.argmin())
         elif self.weight_norm == "memory" and smallest:
             reference = smallest.get()
         else:

@@ -17,7 +17,7 @@ COLUMNS: dict[type, dict[str, type]] = {
     Experience: {"reward": np.float64, "terminated": np.bool_, "truncated": np.bool_},
     Transition: {"reward": np.float64, "discount": np.float64},
 }
-"""What each kind of row holds beside observations and action."""
+"""What each kind of row holds between action and next_obs."""
 CHUNK = 65_536
 """Rows that move at once when the ring is resized, so that large rows need little room twice."""
 
@@ -97,8 +97,11 @@ class Ring:
 
     def all_alive(self, ids: np.ndarray) -> bool:
         """Whether all of these ids do."""
+        if not len(ids):
+            return True
         # as unsigned numbers the negative differences are larger than all others
-        return not len(ids) or bool(np.maximum.reduce((ids - self.oldest).view(np.uint64)) < len(self))
+        ages = (ids - self.oldest if self.oldest else ids).view(np.uint64)
+        return ages.item(ages.argmax()) < self.inserted - self.oldest
 
     def slots_of(self, ids: np.ndarray) -> np.ndarray:
         """Slots of the rows with these ids."""
@@ -177,20 +180,20 @@ class Ring:
     def record(self, slots: np.ndarray) -> Experience | Transition:
         """The rows in these slots as they were given, whatever the shape of ``slots``."""
         kind = self.kind or Experience
-        columns = {name: column.take(slots) for name, column in (self.columns or _columns(kind, 0)).items()}
-        return kind(obs=self.obs(slots), action=self.action(slots), next_obs=self.next_obs(slots), **columns)
+        columns = [column.take(slots) for column in (self.columns or _columns(kind, 0)).values()]
+        return kind(self.obs(slots), self.action(slots), *columns, self.next_obs(slots))
 
     def obs(self, slots: np.ndarray) -> Any:
         """Observations of the rows in these slots."""
-        return self.obs_layout.unflatten(self.store.take(slots))
+        return self.obs_layout.take(self.store.arrays, slots)
 
     def next_obs(self, slots: np.ndarray) -> Any:
         """Next observations of the rows in these slots."""
-        return self.obs_layout.unflatten(self.store.take(self.next.take(slots)))
+        return self.obs_layout.take(self.store.arrays, self.next.take(slots))
 
     def action(self, slots: np.ndarray) -> Any:
         """Actions of the rows in these slots."""
-        return self.action_layout.unflatten([store.take(slots, 0) for store in self.actions])
+        return self.action_layout.take(self.actions, slots)
 
     def follows(self, slots: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Whether the episode goes on in another row after each of these Experiences, and that row's slot."""

@@ -36,7 +36,7 @@ class Layout:
         self.space, self.name = space, name
         self.leaves: list[Leaf] = []
         self._collect(space, name)
-        self._plain = not isinstance(space, (spaces.Dict, spaces.Tuple))
+        self.plain = not isinstance(space, (spaces.Dict, spaces.Tuple))
 
     @property
     def nbytes(self) -> int:
@@ -68,7 +68,7 @@ class Layout:
             ValueError: If a shape, a key or a number of rows does not fit, or if a value would change in the space's
                 dtype (a float may be rounded to a narrower one).
         """
-        if self._plain:
+        if self.plain:
             return [_fit(batch, self.leaves[0], name)]
         parts: list[Any] = []
         _walk(self.space, batch, name or self.name, parts)
@@ -78,9 +78,15 @@ class Layout:
                 raise ValueError(f"{leaf.name} has {len(array)} rows, {self.leaves[0].name} has {len(arrays[0])}")
         return arrays
 
+    def take(self, stores: list[np.ndarray], index: np.ndarray) -> Any:
+        """The batch of the elements that lie at ``index`` in arrays such as ``flatten`` gives."""
+        if self.plain:
+            return stores[0].take(index, 0)
+        return self.unflatten([store.take(index, 0) for store in stores])
+
     def unflatten(self, arrays: list[np.ndarray]) -> Any:
         """The inverse of ``flatten``."""
-        return arrays[0] if self._plain else _build(self.space, iter(arrays))
+        return arrays[0] if self.plain else _build(self.space, iter(arrays))
 
 
 def _walk(space: spaces.Space, batch: Any, name: str, parts: list[Any]) -> None:

@@ -1,25 +1,38 @@
 """A sum tree for whole batches: set many leaves at once, find many leaves by running sum at once.
 
 The tree of Schaul et al. (2016, appendix B.2.1), but wide: a node has 16 children, so that NumPy needs a handful of
-calls a level and a million leaves need three levels. The top level is one block, searched by bisection.
+calls a level and a million leaves need three levels of blocks. The running sums of many blocks are one product with a
+triangular matrix; the top level is one block of its own, searched by bisection.
 """
 
 from __future__ import annotations
 
-from typing import Any
+import itertools
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from agents.replay.checks import check_integer
 
 FAN_OUT = 16
-"""Children of a node: a power of two."""
-ROOT_SIZE = 8192
+"""Children of a node."""
+ROOT_SIZE = 1024
 """Largest number of nodes on the top level."""
-NODES_PER_MASS = 8
-"""A level of up to so many nodes for each mass to be found is added up in one go."""
-LARGE = 200
-"""Batches from this size on bisect blocks, smaller ones add up running sums: fewer calls, more work a row."""
+NODES_PER_MASS, MOST_NODES = 4, 16_384
+"""A search starts at the widest level with at most so many nodes for each mass, and so many in all."""
+CHUNK = 512
+"""Blocks that are multiplied or searched together: they stay in the cache, and BLAS in one thread."""
+UPPER = np.triu(np.ones((FAN_OUT, FAN_OUT)))
+"""A block times this: its running sums."""
+# as arrays without axes, constants cost NumPy less than half of what they cost as Python's numbers
+_WIDTH, _LOG_WIDTH = np.array(FAN_OUT), np.array(FAN_OUT.bit_length() - 1)
+
+
+class Level(NamedTuple):
+    """One level of blocks."""
+
+    blocks: np.ndarray  # (num_blocks, FAN_OUT), siblings in a row
+    sums: np.ndarray  # (num_blocks,), their sums: the nodes above
 
 
 class SumTree:
@@ -38,30 +51,30 @@ class SumTree:
     def __init__(self, capacity: int):
         self.capacity = check_integer("capacity", capacity, 1)
         self.largest = float(np.finfo(np.float64).max) / (2 * self.capacity)  # keeps every sum finite
-        self._blocks: list[np.ndarray] = []  # from the leaves up: (num_blocks, FAN_OUT), siblings in a row
-        size = self.capacity
-        while size > ROOT_SIZE or not self._blocks:
-            size = -(-size // FAN_OUT)
-            self._blocks.append(np.zeros((size, FAN_OUT)))
-        self._flat = [level.reshape(-1) for level in self._blocks] + [np.zeros(size)]  # the same by node; the top last
-        self._running = np.zeros(size + 1)  # running sums of the top, with a 0 before them
+        size, num_levels = -(-self.capacity // FAN_OUT), 1
+        while size > ROOT_SIZE:
+            size, num_levels = -(-size // FAN_OUT), num_levels + 1
+        nodes = [np.zeros(size * FAN_OUT**height) for height in range(num_levels, -1, -1)]  # from the leaves up
+        self._leaves, self._top = nodes[0], nodes[-1]
+        self._levels = [Level(low.reshape(-1, FAN_OUT), high) for low, high in itertools.pairwise(nodes)]
+        self._starts = np.zeros(size + 1)  # running sums of the top, with a 0 before them
         self._top_changed = False
 
     @property
     def total(self) -> float:
         """Sum of all leaves."""
-        return float(self._top_sums()[-1])
+        return self._top_starts().item(-1)
 
     @property
     def leaves(self) -> np.ndarray:
         """All leaves, (capacity,): a read-only view."""
-        view = self._flat[0][: self.capacity]
+        view = self._leaves[: self.capacity]
         view.flags.writeable = False
         return view
 
     def get(self, indices: Any) -> np.ndarray:
         """Values of the leaves at ``indices`` (k,)."""
-        return self._flat[0].take(self._check_indices(indices))
+        return self._leaves.take(self._check_indices(indices))
 
     def set(self, indices: Any, values: Any) -> None:
         """Give the leaves at ``indices`` the ``values``; where an index comes twice, the last value counts.
@@ -83,22 +96,22 @@ class SumTree:
 
     def set_checked(self, indices: np.ndarray, values: np.ndarray) -> None:
         """``set`` without the checks, for callers who have made them: int64 indices, good float64 values."""
-        self._flat[0][indices] = values
-        for level, flat, above in zip(self._blocks, self._flat[:-1], self._flat[1:], strict=True):
-            if len(indices) * 4 >= len(level):  # all parents at once cost less than a part of them
-                above[: len(level)] = _sums(flat)
+        self._leaves[indices] = values
+        for blocks, sums in self._levels:
+            if len(indices) * 4 >= len(blocks):  # all blocks at once cost less than a part of them
+                sums[:] = _sums(blocks)
             else:
-                indices = indices // FAN_OUT  # a parent may come often: summing it up twice is no fault
-                above[indices] = _sums(level.take(indices, 0).reshape(-1))
+                indices = indices >> _LOG_WIDTH  # a block may come often: adding it up twice is no fault
+                sums[indices] = _sums(blocks.take(indices, 0))
         self._top_changed = True
 
     def set_range(self, start: int, values: np.ndarray) -> None:
         """``set_checked`` for the leaves from ``start`` on."""
         stop = start + len(values)
-        self._flat[0][start:stop] = values
-        for level, above in zip(self._blocks, self._flat[1:], strict=True):
+        self._leaves[start:stop] = values
+        for blocks, sums in self._levels:
             start, stop = start // FAN_OUT, -(-stop // FAN_OUT)
-            above[start:stop] = _sums(level[start:stop].reshape(-1))
+            sums[start:stop] = _sums(blocks[start:stop])
         self._top_changed = True
 
     def find(self, masses: Any) -> np.ndarray:
@@ -125,41 +138,54 @@ class SumTree:
         Returns:
             Indices (k,) and values (k,) of the leaves.
         """
-        leaf = self._descend(masses, *self._start(len(masses)), _bisect if len(masses) >= LARGE else _count)
-        value = self._flat[0].take(leaf)
-        if np.count_nonzero(value) < len(value):  # a sum or difference was rounded over a block's end
+        height, starts = self._start(len(masses))
+        leaf = starts[1:-1].searchsorted(masses, "right")
+        if height:
+            leaf = self._descend(height, leaf, masses - starts.take(leaf), _child)
+        value = self._leaves.take(leaf)
+        if value.item(value.argmin()) == 0:  # a sum or difference was rounded over a block's end
             lost = value == 0
-            leaf[lost] = self._descend(masses[lost], len(self._blocks), self._top_sums(), _count_within)
-            value = self._flat[0].take(leaf)
+            leaf[lost] = self._search_again(masses[lost])
+            value = self._leaves.take(leaf)
         return leaf, value
 
-    def _descend(self, masses: np.ndarray, height: int, running: np.ndarray, descend: Any) -> np.ndarray:
-        """Go down from the level at ``height``, whose running sums are given."""
-        node = running[1:].searchsorted(masses, "right")
-        if height == 0:
-            return np.minimum(node, self.capacity - 1)
-        rest = masses - running.take(node)
-        for level in self._blocks[height - 1 : 0 : -1]:
-            node, rest = descend(level, node, rest, False)
-        return descend(self._blocks[0], node, rest, True)[0]
+    def _descend(self, height: int, node: np.ndarray, rest: np.ndarray, child_of: Any) -> np.ndarray:
+        """Leaves (k,) below the nodes (k,) of the level at ``height``, in which the masses ``rest`` (k,) are left."""
+        if len(node) > CHUNK:
+            cuts = range(CHUNK, len(node), CHUNK)
+            parts = zip(np.split(node, cuts), np.split(rest, cuts), strict=True)
+            return np.concatenate([self._descend(height, *part, child_of) for part in parts])
+        for level in self._levels[height - 1 : 0 : -1]:
+            child, before = child_of(level.blocks.take(node, 0), rest)
+            rest = rest - before.take(child + np.arange(-1, before.size - 1, FAN_OUT))
+            node = node * _WIDTH + child
+        return node * _WIDTH + child_of(self._levels[0].blocks.take(node, 0), rest)[0]
+
+    def _search_again(self, masses: np.ndarray) -> np.ndarray:
+        """Leaves for these masses, none of value 0, whatever is rounded."""
+        starts = self._top_starts()
+        node = starts[1:].searchsorted(masses, "right")
+        return self._descend(len(self._levels), node, masses - starts.take(node), _positive_child)
 
     def _start(self, count: int) -> tuple[int, np.ndarray]:
         """The level at which a search for so many masses starts, and its running sums with a 0 before them.
 
         The larger the batch, the more nodes are worth adding up in one go instead of going down through their parents.
         """
-        for height, nodes in enumerate(self._flat[:-1]):
-            if len(nodes) <= count * NODES_PER_MASS:
-                running = np.zeros(len(nodes) + 1)
-                np.add.accumulate(nodes, 0, None, running[1:])
-                return height, running
-        return len(self._blocks), self._top_sums()
+        height, starts = len(self._levels), self._top_starts()
+        most = min(count * NODES_PER_MASS, MOST_NODES)
+        while height and self._levels[height - 1].blocks.size <= most:
+            height -= 1
+            blocks, before = self._levels[height].blocks, starts
+            starts = np.zeros(blocks.size + 1)
+            np.add(np.dot(blocks, UPPER), before[:-1, None], starts[1:].reshape(blocks.shape))
+        return height, starts
 
-    def _top_sums(self) -> np.ndarray:
+    def _top_starts(self) -> np.ndarray:
         if self._top_changed:
-            np.add.accumulate(self._flat[-1], 0, None, self._running[1:])
+            np.add.accumulate(self._top, 0, None, self._starts[1:])
             self._top_changed = False
-        return self._running
+        return self._starts
 
     def _check_indices(self, indices: Any) -> np.ndarray:
         indices = np.atleast_1d(np.asarray(indices))
@@ -171,41 +197,28 @@ class SumTree:
         return indices.astype(np.int64, copy=False)
 
 
-def _sums(values: np.ndarray) -> np.ndarray:
-    """Sums of blocks that lie one after the other: always halves of halves, whatever the number of blocks."""
-    for _ in range(FAN_OUT.bit_length() - 1):
-        values = values[0::2] + values[1::2]
-    return values
+def _sums(blocks: np.ndarray) -> np.ndarray:
+    """Sums (k,) of blocks (k, FAN_OUT): each to the same bits, whatever stands beside it."""
+    return np.einsum("ij->i", blocks)
 
 
-def _count(level: np.ndarray, block: np.ndarray, rest: np.ndarray, last: bool) -> tuple[np.ndarray, np.ndarray]:
-    """The child in each block (k,) that holds the mass ``rest`` (k,), and unless ``last`` what is left of it there."""
-    sums = np.add.accumulate(level.take(block, 0), 1)  # (k, FAN_OUT)
-    sums[:, -1] = np.inf  # a rest that was rounded up to the block's sum belongs to the last child
-    child = (sums > rest[:, None]).argmax(1)
-    if not last:
-        sums[:, -1] = 0.0  # stands before the next row's first child
-        rest = rest - sums.reshape(-1).take(np.arange(-1, sums.size - 1, FAN_OUT) + child)
-    return block * FAN_OUT + child, rest
+def _child(blocks: np.ndarray, rest: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The child (k,) in each block (k, FAN_OUT) where the mass ``rest`` (k,) ends.
+
+    Returns:
+        The children, and the running sums of the blocks with 0 in place of the last ones, so that what comes before
+        a child is always the entry before it, also across rows.
+    """
+    running = np.dot(blocks, UPPER)
+    running[:, -1] = np.inf  # a rest that was rounded up to the block's sum belongs to the last child
+    child = (running.T > rest).argmax(0)
+    running[:, -1] = 0.0
+    return child, running
 
 
-def _count_within(level: np.ndarray, block: np.ndarray, rest: np.ndarray, last: bool) -> tuple[np.ndarray, np.ndarray]:
-    """``_count`` with ``rest`` moved below each block's sum, so that no child of value 0 is found."""
-    sums = np.add.accumulate(level.take(block, 0), 1)
-    return _count(level, block, np.minimum(rest, np.nextafter(sums[:, -1], 0.0)), last)
-
-
-def _bisect(level: np.ndarray, block: np.ndarray, rest: np.ndarray, last: bool) -> tuple[np.ndarray, np.ndarray]:
-    """``_count`` for large k: halves of halves, as in ``_sums``."""
-    parts = [level.take(block, 0).reshape(-1)]
-    while len(parts[-1]) > 2 * len(block):
-        parts.append(parts[-1][0::2] + parts[-1][1::2])
-    node = np.arange(0, 2 * len(block), 2)
-    for sums in reversed(parts):
-        left = sums.take(node)
-        right = rest >= left
-        rest = rest - left * right
-        node = node + right
-        node = node + node
-    child = node // 2 - np.arange(0, FAN_OUT * len(block), FAN_OUT)
-    return block * FAN_OUT + child, rest
+def _positive_child(blocks: np.ndarray, rest: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """``_child`` with ``rest`` moved into each block's sum, so that no child of value 0 is found."""
+    running = np.add.accumulate(blocks, 1)
+    child = (running.T > np.clip(rest, 0.0, np.nextafter(running[:, -1], 0.0))).argmax(0)
+    running[:, -1] = 0.0
+    return child, running

@@ -65,8 +65,7 @@ def fold(reward: np.ndarray, terminated: np.ndarray, valid: np.ndarray, discount
 def transitions(ring: Ring, slots: np.ndarray, n_step: int, discount: float) -> Transition:
     """Windows that start at these slots (N,) of a ring of Experiences, or its Transitions as they are."""
     if ring.kind is Transition:
-        rewards, discounts = ring.columns["reward"].take(slots), ring.columns["discount"].take(slots)
-        return Transition(ring.obs(slots), ring.action(slots), rewards, discounts, ring.next_obs(slots))
+        return ring.record(slots)
     if n_step == 1:
         carried = np.where(ring.columns["terminated"].take(slots), 0.0, discount)
         reward, last = ring.columns["reward"].take(slots), slots
