@@ -119,7 +119,7 @@ class NStepAccumulator:
             ValueError: If a leaf's second axis is not num_envs. Nothing is taken then.
         """
         steps = (obs, action, reward, terminated, truncated, next_obs, valid)
-        tree_map(lambda leaf: self._check(leaf[0]), steps)
+        tree_map(lambda leaf: self._check(leaf, axis=1), steps)
         return self._take(*steps)
 
     def flush(self) -> Transition:
@@ -136,10 +136,10 @@ class NStepAccumulator:
         newest = _ends_of_runs(self._open.row)
         return self._cut(self._open._replace(ended=newest), np.arange(len(newest)))
 
-    def _check(self, leaf: Any) -> None:
+    def _check(self, leaf: Any, axis: int = 0) -> None:
         shape = np.shape(leaf)
-        if not shape or shape[0] != self.num_envs:
-            raise ValueError(f"each array needs {self.num_envs} rows (num_envs) on its first axis, got shape {shape}")
+        if shape[axis : axis + 1] != (self.num_envs,):
+            raise ValueError(f"each array needs {self.num_envs} rows (num_envs) on axis {axis}, got shape {shape}")
 
     def _take(
         self, obs: Any, action: Any, reward: Any, terminated: Any, truncated: Any, next_obs: Any, valid: Any

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agents.nstep import NStepAccumulator
+from agents.trees import tree_map, tree_take
 
 
 def push(windows, time, reward, terminated=False, truncated=False, valid=True):
@@ -102,6 +103,8 @@ def test_a_wrong_number_of_rows_is_refused_and_nothing_is_taken():
         windows.push(np.zeros(3), np.zeros(2), [0, 0], [False] * 2, [False] * 2, np.zeros(2))
     with pytest.raises(ValueError, match="flush"):
         windows.flush()
+    with pytest.raises(ValueError, match=r"2 rows \(num_envs\) on axis 1, got shape \(2, 3\)"):
+        windows.push_steps(*(np.zeros((2, 3)) for _ in range(7)))
 
 
 def by_loop(n, discount, steps):
@@ -158,3 +161,24 @@ def test_any_stream_equals_the_loop(n, num_envs, seed, ends):
 def collect(out, got):
     for row, env in enumerate(out.obs[0]):
         got[env].append((out.obs[1][row], out.action[row], out.reward[row], out.discount[row], out.next_obs[row]))
+
+
+@settings(max_examples=60, deadline=None)
+@given(n=st.integers(1, 5), num_envs=st.integers(1, 4), seed=st.integers(0, 10**6), sizes=st.lists(st.integers(0, 7)))
+def test_steps_taken_at_once_give_the_windows_of_one_after_the_other(n, num_envs, seed, sizes):
+    rng = np.random.default_rng(seed)
+    at_once, singly = NStepAccumulator(n, 0.9, num_envs), NStepAccumulator(n, 0.9, num_envs)
+    for size in sizes:
+        shape = (size, num_envs)
+        who = np.broadcast_to(np.arange(num_envs), shape)
+        ends = rng.random((2, *shape)) < 0.2
+        steps = ({"who": who, "x": rng.random((*shape, 2))}, rng.integers(3, size=shape), rng.normal(size=shape), *ends)
+        steps = (*steps, rng.random(shape), rng.random(shape) < 0.8)
+        many = at_once.push_steps(*steps)
+        few = [singly.push(*tree_map(lambda leaf, t=t: leaf[t], steps)) for t in range(size)]
+        if few:
+            few = tree_map(lambda *leaves: np.concatenate(leaves), *map(tuple, few))
+            order = few[0]["who"].argsort(kind="stable")
+            tree_map(np.testing.assert_array_equal, tuple(many), tree_take(few, order))
+    if any(sizes):
+        tree_map(np.testing.assert_array_equal, tuple(at_once.flush()), tuple(singly.flush()))

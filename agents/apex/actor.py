@@ -84,7 +84,6 @@ class Actor:
         self.steps_since_look = 0
         self._first_action = envs.single_action_space.start  # type: ignore[attr-defined]  # Discrete: see spaces_of
         self._first_row = index * envs.num_envs
-        self._episodes: list[Episode] = []  # finished since the last block
         self._over = np.zeros(envs.num_envs, bool)  # rows whose next step is a reset
         self._returns = np.zeros(envs.num_envs)
         self._lengths = np.zeros(envs.num_envs, int)
@@ -120,6 +119,7 @@ class Actor:
             for t, action in enumerate(block):
                 self.step(t, action, q[-1])
             self.windows.push_steps(*self.buffer.steps(), self.buffer.valid)
+            self._finished()
         self.buffer.q[-len(q) :] = q
 
     def step(self, t: int, action: np.ndarray, q: np.ndarray | None = None) -> None:
@@ -138,10 +138,6 @@ class Actor:
         valid = np.logical_not(self._over, out=buffer.valid[t])
         np.logical_or(terminated, truncated, out=self._over)
         self.steps_since_look += int(np.count_nonzero(valid))
-        self._returns += reward
-        self._lengths += valid
-        if np.count_nonzero(self._over):
-            self._finish()
 
     def close(self) -> None:
         """Close the envs."""
@@ -163,16 +159,39 @@ class Actor:
         (obs, q), (next_obs, q_next) = self.buffer.look_up(places), self.buffer.look_up(windows.next_obs)
         windows = windows._replace(obs=obs, next_obs=next_obs)
         errors = priorities(as_windows(windows, self.config.gamma), q, q_next, self.config.reward_scale)
-        episodes, self._episodes = tuple(self._episodes), []
         steps = int(np.count_nonzero(valid))
-        return Block(windows, errors, self.index, stream, steps, self.weights.version, episodes)
+        return Block(windows, errors, self.index, stream, steps, self.weights.version, self._finished())
 
-    def _finish(self) -> None:
-        """Note the episodes that have just ended."""
-        rows = np.flatnonzero(self._over)
-        columns = (rows + self._first_row, self.epsilons[rows], self._returns[rows], self._lengths[rows])
-        self._returns[rows], self._lengths[rows] = 0.0, 0
-        self._episodes += map(Episode, *(column.tolist() for column in columns))
+    def _finished(self) -> tuple[Episode, ...]:
+        """Add the buffer's steps to the running episodes, and give those that ended, by row."""
+        buffer = self.buffer
+        row, t = np.nonzero((buffer.terminated | buffer.truncated).T)  # by row and time
+        returns = _sums_until(t, row, buffer.reward, self._returns)
+        lengths = _sums_until(t, row, buffer.valid, self._lengths)
+        columns = (row + self._first_row, self.epsilons[row], returns, lengths)
+        return tuple(map(Episode, *(column.tolist() for column in columns)))
+
+
+def _sums_until(t: np.ndarray, row: np.ndarray, values: np.ndarray, begun: np.ndarray) -> np.ndarray:
+    """Sum each row's values up to each of its ends, and from there anew.
+
+    Args:
+        t: times of the ends, (M,).
+        row: their rows, (M,), sorted; within a row, times are sorted.
+        values: (T, E).
+        begun: sums so far, (E,); afterwards those of what has not ended.
+
+    Returns:
+        The sum that each end closes, (M,).
+    """
+    running = values.cumsum(axis=0, dtype=begun.dtype)  # (T, E)
+    running += begun
+    sums = running[t, row]
+    begun[:] = running[-1]
+    begun[row] -= sums  # the last end of a row counts
+    before = np.where(row[1:] == row[:-1], sums[:-1], 0)
+    sums[1:] -= before
+    return sums
 
 
 def as_windows(rows: Transition | Experience, gamma: float) -> Transition:

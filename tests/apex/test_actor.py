@@ -12,7 +12,7 @@ from agents.apex.mailbox import Mailbox
 from agents.apex.network import make_network, to_arrays
 from agents.types import Transition, Weights
 
-from .probes import EndsAfterFive, TimeLimited
+from .probes import EndsAfterFive, ObservedReward, TimeLimited, TwoSteps
 
 
 def make_actor(env="CartPole-v1", actor=0, life=0, seed=0, **settings):
@@ -157,3 +157,36 @@ def test_the_network_starts_from_the_seed():
     assert all(
         np.array_equal(a, b) for a, b in zip(actor.weights.arrays.values(), to_arrays(other).values(), strict=True)
     )
+
+
+@pytest.mark.parametrize("envs_per_actor", [1, 3])
+@pytest.mark.parametrize("block_size", [1, 10, 100])
+def test_returns_and_lengths_are_those_of_a_plain_loop(channel, block_size, envs_per_actor):
+    actor = make_actor(
+        ObservedReward if block_size == 10 else TwoSteps, block_size=block_size, n_step=2, envs_per_actor=envs_per_actor
+    )
+    want, got, sums = [], [], np.zeros((envs_per_actor, 2))
+    for _ in range(20):
+        got += [tuple(episode) for episode in actor.collect(channel).episodes]
+        steps = actor.buffer
+        for row in range(envs_per_actor):
+            for t in range(steps.num_steps):
+                sums[row] += steps.reward[t, row], steps.valid[t, row]
+                if steps.terminated[t, row] or steps.truncated[t, row]:
+                    want.append((row, actor.epsilons[row], *sums[row]))
+                    sums[row] = 0
+    assert got == want
+    assert len(got) > 5
+
+
+@pytest.mark.parametrize("block_size", [3, 6, 60])
+def test_the_block_size_changes_nothing_but_the_blocks(channel, block_size):
+    def rows(size):
+        actor = make_actor(block_size=size, n_step=3, max_epsilon=0.0, envs_per_actor=3)
+        actor.use(trained(actor))
+        windows = collected(actor, channel, 120 // size)
+        order = np.lexsort(np.column_stack([windows.obs, windows.next_obs]).T)
+        return [column[order] for column in windows]
+
+    for mine, yours in zip(rows(block_size), rows(12), strict=True):
+        np.testing.assert_allclose(mine, yours, rtol=1e-6)

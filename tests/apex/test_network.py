@@ -8,9 +8,11 @@ import pytest
 import torch
 from gymnasium.vector.utils import batch_space
 
+from agents.apex.frozen import FrozenNetwork
 from agents.apex.network import (
     DuelingNetwork,
     FlatParameters,
+    feature_array,
     features,
     input_range,
     load_arrays,
@@ -127,3 +129,40 @@ def test_inputs_with_bounds_are_brought_to_one_and_others_left_alone():
     inputs, brought = torch.tensor([[4.8, 7.0, 0.0, 2.0, 1.0, 0.0]]), torch.tensor([[1.0, 7.0, -1.0, 2.0, 1.0, 0.0]])
     a = network.advantage(brought)
     torch.testing.assert_close(network(inputs), network.value(brought) + a - a.mean())
+
+
+@pytest.mark.parametrize("space", SPACES[:2] + SPACES[5:6], ids=str)
+@pytest.mark.parametrize("layer_norm", [True, False])
+@pytest.mark.parametrize("hidden_sizes", [(), (8,), (64, 64)])
+def test_the_network_in_numpy_is_the_one_in_torch(space, hidden_sizes, layer_norm):
+    net = make_network(space, gym.spaces.Discrete(3), hidden_sizes, layer_norm, seed=2)
+    generator = torch.Generator().manual_seed(0)
+    with torch.no_grad():  # weights as training leaves them: no norm has gain 1 and shift 0
+        for p in net.parameters():
+            p += 0.3 * torch.randn(p.shape, generator=generator)
+    batched = batch_space(space, 50)
+    batched.seed(3)
+    batch = batched.sample()
+    frozen = FrozenNetwork(to_arrays(net))
+    with torch.no_grad():
+        want = net(features(space, batch)).numpy()
+    got = frozen(feature_array(space, batch))
+    assert got.dtype == np.float32
+    np.testing.assert_allclose(got, want, rtol=2e-6, atol=2e-6 * abs(want).max())
+
+
+def test_the_network_in_numpy_keeps_its_weights():
+    net = make_network(SPACES[0], gym.spaces.Discrete(3), (8,), True, seed=2)
+    arrays, x = to_arrays(net), np.ones((2, 3), np.float32)
+    frozen = FrozenNetwork(arrays)
+    before = frozen(x)
+    for array in arrays.values():
+        array[...] = np.nan
+    np.testing.assert_array_equal(frozen(x), before)
+    np.testing.assert_array_equal(x, 1.0)
+
+
+@pytest.mark.parametrize("bad", [-3, 3, 7])
+def test_a_category_outside_its_space_is_named(bad):
+    with pytest.raises(ValueError, match=f"category {bad} is none of -2 to 2"):
+        feature_array(SPACES[2], np.array([0, bad]))
