@@ -26,6 +26,9 @@ class ObservationPacker:
 
     def single(self, parts: Sequence[Any]) -> Any:
         """One observation, of its own memory; the parts have no batch axis."""
+        if isinstance(parts, np.ndarray):  # all numbers of the only leaf
+            observation = parts.astype(self._dtype)
+            return observation if self._ndim == 1 else observation.reshape(self._space.shape)
         if self._plain is None:
             self._plain = len(parts) == self._one_leaf and not any(map(np.ndim, parts))
         if self._plain:

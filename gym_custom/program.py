@@ -1,41 +1,22 @@
-"""Performs what was recorded of a rule, in one of two ways.
+"""Performs what was recorded of a rule: straight calls of NumPy functions into buffers that are there already.
 
-`Program.bind` makes straight calls of NumPy functions into buffers that are there already; `Program.compile` writes a
-Python function on plain numbers. Both perform the rule's own operations in the rule's own order, so the bits are the
-rule's.
+The calls are the rule's own operations in the rule's own order, so the bits are the rule's.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
-from types import SimpleNamespace
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from gym_custom.recording import Instruction, Recorder, Symbol, Table
+from gym_custom.recording import Call, Instruction, Recorder, Shape, Symbol
 
 Plan = list[tuple[Callable[..., Any], tuple[Any, ...]]]
 """Calls to be made one after the other."""
 
-_OPERATORS = {
-    "add": "+",
-    "subtract": "-",
-    "multiply": "*",
-    "divide": "/",
-    "floor_divide": "//",
-    "remainder": "%",
-    "bitwise_and": "&",
-    "bitwise_or": "|",
-    "bitwise_xor": "^",
-    "less": "<",
-    "less_equal": "<=",
-    "greater": ">",
-    "greater_equal": ">=",
-    "equal": "==",
-    "not_equal": "!=",
-}
+Spec = Any
+"""A dtype, or a dtype and a shape."""
 
 
 class Program(NamedTuple):
@@ -51,101 +32,70 @@ class Program(NamedTuple):
     outputs: tuple[Any, ...]
     instructions: list[Instruction]
 
+    @property
+    def flat(self) -> bool:
+        """Whether all is elementwise on numbers, so that it holds for arrays of any one shape as well."""
+        operands = (operand for instruction in self.instructions for operand in instruction.operands)
+        numbers = all(np.shape(x) == () for x in (*self.inputs, *self.outputs) if not isinstance(x, Symbol))
+        return (
+            numbers
+            and all(symbol.shape == () for symbol in self.inputs)
+            and all(instruction.result.shape == () for instruction in self.instructions)
+            and not any(isinstance(operand, Call) for operand in operands)
+        )
+
     def bind(self, inputs: Sequence[np.ndarray], outputs: Sequence[np.ndarray], scratch: Scratch) -> Plan:
-        """The calls that compute ``outputs`` from ``inputs``, arrays of one length that do not overlap.
+        """The calls that compute ``outputs`` from ``inputs``, which do not overlap.
 
-        Constant outputs are filled in here, once.
-        """
-        places: dict[Symbol, np.ndarray] = dict(zip(self.inputs, inputs, strict=True))
-        plan: Plan = []
-        for output, array in zip(self.outputs, outputs, strict=True):
-            if not isinstance(output, Symbol):
-                array[...] = output
-            elif output not in places and output.dtype == array.dtype:
-                places[output] = array  # computed where it is wanted
-        last_use = self._last_uses()
-        scratch.begin(inputs[0].shape[0])
-        for at, instruction in enumerate(self.instructions):
-            _bind(instruction, places, scratch, dying=last_use.get(at, ()), plan=plan)
-        for output, array in zip(self.outputs, outputs, strict=True):
-            if isinstance(output, Symbol) and places[output] is not array:
-                plan.append((_astype, (places[output], array)))
-        return plan
-
-    def _last_uses(self) -> dict[int, list[Symbol]]:
-        """For each instruction the registers that nobody reads after it."""
-        last = {
-            operand: at
-            for at, instruction in enumerate(self.instructions)
-            for operand in instruction.operands
-            if isinstance(operand, Symbol)
-        }
-        kept = {output for output in self.outputs if isinstance(output, Symbol)} | set(self.inputs)
-        dying: dict[int, list[Symbol]] = {}
-        for symbol, at in last.items():
-            if symbol not in kept:
-                dying.setdefault(at, []).append(symbol)
-        return dying
-
-    def compile(self, namespace: SimpleNamespace, groups: Sequence[int | None]) -> Callable[..., tuple[Any, ...]]:
-        """A Python function of one number an input.
+        Constant outputs are filled in here, once. An output that is an input may be the very same array.
 
         Args:
-            namespace: Functions of plain numbers, named as NumPy's.
-            groups: How the outputs are returned one after the other: so many as a tuple, or (None) one by itself.
+            inputs: Arrays of the recorded shapes, or, for a flat program, of any one shape.
+            outputs: Likewise.
+            scratch: Lends the buffers for all that lies between.
         """
-        names = {symbol: f"x{i}" for i, symbol in enumerate(self.inputs)}
-        scope: dict[str, Any] = {}
-        lines = [f"def run({', '.join(names.values())}):"]
-        for i, instruction in enumerate(self.instructions):
-            names[instruction.result] = f"t{i}"
-            lines.append(f"    t{i} = {_expression(instruction, names, namespace, scope)}")
-        outputs = iter([_literal(output, names, scope) for output in self.outputs])
-        returned = (
-            next(outputs) if count is None else f"({''.join(next(outputs) + ', ' for _ in range(count))})"
-            for count in groups
-        )
-        lines.append(f"    return {', '.join(returned)}")
-        exec("\n".join(lines), scope)  # the text is made of the names and numbers above only
-        return scope["run"]
+        return _Binding(self, inputs, outputs, scratch).plan
 
 
 class Scratch:
     """Buffers for values on their way, used again as soon as nobody needs them."""
 
-    def __init__(self, size: int):
-        self._size, self._length = size, size
-        self._all: dict[np.dtype, list[np.ndarray]] = {}
-        self._free: dict[np.dtype, list[np.ndarray]] = {}
+    def __init__(self) -> None:
+        self._all: list[np.ndarray] = []
+        self._free: list[np.ndarray] = []
 
-    def begin(self, length: int) -> None:
-        """A new plan begins, on arrays of this length; it shares its buffers with the others."""
-        self._length = length
-        self._free = {dtype: list(buffers) for dtype, buffers in self._all.items()}
+    def begin(self) -> None:
+        """A new plan begins; it shares its buffers with the others."""
+        self._free = list(self._all)
 
-    def take(self, dtype: np.dtype) -> np.ndarray:
-        """A buffer that is free."""
-        free = self._free.setdefault(dtype, [])
-        if not free:
-            self._all.setdefault(dtype, []).append(np.empty(self._size, dtype))
-            free.append(self._all[dtype][-1])
-        return free.pop()[: self._length]
+    def take(self, shape: Shape, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
+        """An array, and the buffer that it stands in: the smallest that is large enough, of late the one given last."""
+        size = int(np.prod(shape)) * dtype.itemsize
+        fitting = [i for i, buffer in enumerate(self._free) if buffer.nbytes >= size]
+        if fitting:
+            buffer = self._free.pop(min(reversed(fitting), key=lambda i: self._free[i].nbytes))
+        else:
+            buffer = np.empty(max(size, 1), np.uint8)
+            self._all.append(buffer)
+        return buffer[:size].view(dtype).reshape(shape), buffer
 
     def give(self, buffer: np.ndarray) -> None:
         """The buffer is free again."""
-        whole = buffer if buffer.base is None else buffer.base
-        self._free[buffer.dtype].append(whole)
+        self._free.append(buffer)
 
 
-def record(rule: Callable[..., Sequence[Any]], dtypes: Sequence[Any]) -> Program | None:
-    """Records ``rule(xp, *inputs)`` for inputs of these dtypes, or gives None where that is not possible."""
+def record(rule: Callable[..., Sequence[Any]], specs: Sequence[Spec]) -> Program | None:
+    """Records ``rule(xp, *inputs)``, or gives None where that is not possible.
+
+    Args:
+        rule: Returns its outputs one after the other.
+        specs: For each input its dtype, or a tuple of dtype and shape.
+    """
     recorder = Recorder()
-    inputs = tuple(recorder.symbol(dtype) for dtype in dtypes)
+    inputs = tuple(recorder.symbol(*(spec if isinstance(spec, tuple) else (spec,))) for spec in specs)
     try:
         outputs = tuple(rule(recorder, *inputs))
     except TypeError:  # NotRecordable, or Python's own refusal to index or to convert with a symbol
-        return None
-    if any(not isinstance(output, Symbol) and np.ndim(output) for output in outputs):
         return None
     return Program(inputs, outputs, _needed(recorder.instructions, outputs))
 
@@ -156,21 +106,166 @@ def _needed(instructions: list[Instruction], outputs: Sequence[Any]) -> list[Ins
     kept = []
     for instruction in reversed(instructions):
         if instruction.result in wanted:
-            wanted.update(operand for operand in instruction.operands if isinstance(operand, Symbol))
+            wanted.update(_symbols(instruction.operands))
             kept.append(instruction)
     return kept[::-1]
 
 
-def _bind(
-    instruction: Instruction, places: dict[Symbol, np.ndarray], scratch: Scratch, dying: Sequence[Symbol], plan: Plan
-) -> None:
-    name, operands, result = instruction
-    arrays = tuple(places[operand] if isinstance(operand, Symbol) else operand for operand in operands)
-    if result not in places:  # never an operand's own buffer: NumPy takes longer to write over what it reads
-        places[result] = scratch.take(result.dtype)
-    plan.append((_SPECIAL.get(name) or getattr(np, name), (*arrays, places[result])))
-    for symbol in dying:
-        scratch.give(places[symbol])
+def _symbols(operands: Sequence[Any]) -> Iterator[Symbol]:
+    return (operand for operand in operands if isinstance(operand, Symbol))
+
+
+class _Binding:
+    """One program on its way to a plan.
+
+    A value lives in the buffer of its root: a view in that of what it looks at; a part of a join, or what `where` puts
+    other values over, in that of the result, so that it need not be moved there.
+    """
+
+    def __init__(self, program: Program, inputs: Sequence[np.ndarray], outputs: Sequence[np.ndarray], scratch: Scratch):
+        self.plan: Plan = []
+        self._scratch, self._program = scratch, program
+        self._extra = inputs[0].shape[len(program.inputs[0].shape) :]  # what a flat program gets beyond its numbers
+        self._places: dict[Symbol, np.ndarray] = dict(zip(program.inputs, inputs, strict=True))
+        self._buffers: dict[Symbol, np.ndarray] = {}  # of roots
+        self._made = {instruction.result: instruction for instruction in program.instructions}
+        self._looked_at = {i.operands[0] for i in program.instructions if i.name == "view"}
+        for output, array in zip(program.outputs, outputs, strict=True):
+            if not isinstance(output, Symbol):
+                array[...] = output
+            elif output not in self._places and self._may_stand(output, array):
+                self._places[output] = array  # computed where it is wanted
+        self._last = self._last_uses()
+        self._homes: dict[Symbol, tuple[Symbol, Any]] = {}
+        for at, instruction in enumerate(program.instructions):
+            self._find_homes(at, instruction)
+        self._run(scratch)
+        for output, array in zip(program.outputs, outputs, strict=True):
+            if isinstance(output, Symbol) and not _same(self._places[output], array):
+                self.plan.append((_astype, (self._places[output], array)))
+
+    def _may_stand(self, output: Symbol, array: np.ndarray) -> bool:
+        shape = output.shape + self._extra
+        return self._made[output].name != "view" and output.dtype == array.dtype and shape == array.shape
+
+    def _last_uses(self) -> dict[Symbol, int]:
+        """For each symbol the last instruction that reads it; never for inputs and outputs."""
+        last = {
+            operand: at
+            for at, instruction in enumerate(self._program.instructions)
+            for operand in _symbols(instruction.operands)
+        }
+        return last | dict.fromkeys((*self._program.inputs, *_symbols(self._program.outputs)), len(self._made))
+
+    def _find_homes(self, at: int, instruction: Instruction) -> None:
+        """Where the parts of a join, and the last operand of a `where`, may be computed."""
+        name, operands, result = instruction
+        if name == "join":
+            for operand, index in _slots(instruction):
+                self._settle(operand, result, index)
+        elif name == "where" and self._name(operands[2]) not in ("", "join", "view"):
+            base = operands[2]
+            dies = self._last[base] == at and base not in self._looked_at
+            if dies and base.shape == result.shape and not any(base is other for other in operands[:2]):
+                self._settle(base, result, ...)
+
+    def _settle(self, operand: Any, owner: Symbol, index: Any) -> None:
+        if self._name(operand) == "view":  # the place of what it looks at, if that lacks but one axis of length 1
+            base, call = self._made[operand].operands
+            if call.name == "expand_dims" and self._name(base) != "view":
+                self._settle(base, owner, _without_axis(index, call.arguments[0]))
+            return
+        free = self._name(operand) and operand not in self._homes and operand not in self._places
+        if free and operand.dtype == owner.dtype:
+            self._homes[operand] = owner, index
+
+    def _name(self, operand: Any) -> str:
+        """How an operand is made; empty for inputs and constants."""
+        return self._made[operand].name if isinstance(operand, Symbol) and operand in self._made else ""
+
+    def _run(self, scratch: Scratch) -> None:
+        """Writes the plan, instruction by instruction."""
+        dying = self._deaths()
+        scratch.begin()
+        for at, instruction in enumerate(self._program.instructions):
+            arrays = [self._places[x] if isinstance(x, Symbol) else x for x in instruction.operands]
+            if instruction.name == "view":
+                self._places[instruction.result] = self._look(arrays[1], arrays[0])
+            else:
+                self._perform(instruction, arrays, self._place(instruction.result))
+            for root in dying.get(at, ()):
+                if root in self._buffers:
+                    scratch.give(self._buffers.pop(root))
+
+    def _deaths(self) -> dict[int, list[Symbol]]:
+        """For each instruction the roots that nobody needs after it."""
+        last: dict[Symbol, int] = {}
+        for symbol in (*self._program.inputs, *self._made):
+            root = self._root(symbol)
+            last[root] = max(last.get(root, 0), self._last[symbol])
+        dying: dict[int, list[Symbol]] = {}
+        for root, at in last.items():
+            dying.setdefault(at, []).append(root)
+        return dying
+
+    def _root(self, symbol: Symbol) -> Symbol:
+        while symbol in self._homes or self._name(symbol) == "view":
+            symbol = self._homes[symbol][0] if symbol in self._homes else self._made[symbol].operands[0]
+        return symbol
+
+    def _place(self, symbol: Symbol) -> np.ndarray:
+        """Where this value is computed."""
+        if symbol not in self._places:
+            if symbol in self._homes:
+                owner, index = self._homes[symbol]
+                self._places[symbol] = self._place(owner)[index]
+            else:
+                shape = symbol.shape + self._extra
+                self._places[symbol], self._buffers[symbol] = self._scratch.take(shape, symbol.dtype)
+        return self._places[symbol]
+
+    def _look(self, call: Any, array: np.ndarray) -> np.ndarray:
+        found = call(array)
+        if found.size == 0 or np.may_share_memory(found, array):
+            return found
+        copy = np.empty(found.shape, found.dtype)  # memory that is not in order cannot be looked at in this way
+        self.plan.append((_copy, (call, array, copy)))
+        return copy
+
+    def _perform(self, instruction: Instruction, arrays: list[Any], out: np.ndarray) -> None:
+        name = instruction.name
+        if name == "join":
+            for (_, index), array in zip(_slots(instruction), arrays, strict=False):
+                if not _same(array, out[index]):
+                    self.plan.append((_astype, (array, out[index])))
+        elif name == "where" and _same(arrays[2], out):
+            self.plan.append((_put, (out, arrays[1], arrays[0])))
+        elif name == "reduce":
+            self.plan.append((getattr(np, arrays[1].name).reduce, (arrays[0], *arrays[1].arguments, None, out)))
+        elif name == "call":
+            self.plan.append((_copy, (arrays[-1], *arrays[:-1], out)))
+        else:
+            self.plan.append((_SPECIAL.get(name) or getattr(np, name), (*arrays, out)))
+
+
+def _slots(instruction: Instruction) -> Iterator[tuple[Any, Any]]:
+    """The operands of a join and where they go."""
+    (axis,), begin = instruction.operands[-1].arguments, 0
+    for operand in instruction.operands[:-1]:
+        index = [slice(None)] * operand.ndim
+        index[axis] = slice(begin, begin := begin + operand.shape[axis])
+        yield operand, tuple(index)
+
+
+def _without_axis(index: Any, axis: int) -> Any:
+    """The same place for an array that lacks this axis of length 1."""
+    return (*index[:axis], index[axis].start or 0, *index[axis + 1 :], ...)
+
+
+def _same(a: Any, b: np.ndarray) -> bool:
+    """Whether two arrays are the same memory in the same order."""
+    alike = a.dtype == b.dtype and a.shape == b.shape and a.strides == b.strides
+    return alike and a.__array_interface__["data"] == b.__array_interface__["data"]
 
 
 def _where(condition: np.ndarray, a: np.ndarray, b: np.ndarray, out: np.ndarray) -> None:
@@ -178,12 +273,20 @@ def _where(condition: np.ndarray, a: np.ndarray, b: np.ndarray, out: np.ndarray)
     np.copyto(out, a, where=condition)
 
 
+def _put(out: np.ndarray, a: np.ndarray, condition: np.ndarray) -> None:
+    np.copyto(out, a, where=condition)
+
+
 def _astype(x: np.ndarray, out: np.ndarray) -> None:
     np.copyto(out, x, casting="unsafe")
 
 
-def _take(table: Table, index: np.ndarray, out: np.ndarray) -> None:
-    table.values.take(index, out=out, mode="wrap")
+def _copy(call: Call, *arrays: np.ndarray) -> None:
+    arrays[-1][...] = call(*arrays[:-1])
+
+
+def _take(table: np.ndarray, index: np.ndarray, out: np.ndarray) -> None:
+    table.take(index, out=out, mode="wrap")
 
 
 def _maximum(a: np.ndarray, b: np.ndarray, out: np.ndarray) -> None:
@@ -201,38 +304,3 @@ _SPECIAL: dict[str, Callable[..., None]] = {
     "maximum": _maximum,
     "minimum": _minimum,
 }
-
-
-def _expression(
-    instruction: Instruction, names: dict[Symbol, str], namespace: SimpleNamespace, scope: dict[str, Any]
-) -> str:
-    name, operands, result = instruction
-    texts = [_literal(operand, names, scope) for operand in operands]
-    if name in _OPERATORS:
-        return f" {_OPERATORS[name]} ".join(texts)
-    if name == "where":
-        return f"{texts[1]} if {texts[0]} else {texts[2]}"
-    if name == "take":
-        return f"{texts[0]}[{texts[1]}]"
-    if name == "astype":
-        return f"{ {'f': 'float', 'b': 'bool'}.get(result.dtype.kind, 'int') }({texts[0]})"
-    if name == "negative":
-        return f"-{texts[0]}"
-    if name == "absolute":
-        return f"abs({texts[0]})"
-    if name in ("invert", "logical_not"):
-        return f"not {texts[0]}" if result.dtype.kind == "b" else f"~{texts[0]}"
-    scope[name] = getattr(namespace, name)
-    return f"{name}({', '.join(texts)})"
-
-
-def _literal(operand: Any, names: dict[Symbol, str], scope: dict[str, Any]) -> str:
-    """The text of an operand; what has none of its own gets a name."""
-    if isinstance(operand, Symbol):
-        return names[operand]
-    value = operand.values.tolist() if isinstance(operand, Table) else np.asarray(operand).item()
-    if isinstance(value, (bool, int)) or (isinstance(value, float) and math.isfinite(value)):
-        return f"({value!r})" if value < 0 or str(value)[0] == "-" else repr(value)
-    name = f"k{len(scope)}"
-    scope[name] = value
-    return name

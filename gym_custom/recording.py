@@ -1,17 +1,24 @@
 """Records what a rule computes, so that it can be replayed without the rule.
 
 A rule is called once with symbols instead of arrays; each operation on a symbol writes down an instruction, which
-`gym_custom.program` then performs. What only shapes or values can tell (a branch, a loop over rows, a reduction)
-cannot be recorded, and the rule is simply called.
+`gym_custom.program` then performs. What only values can tell (a branch, an index) cannot be recorded, nor what sums
+up in an order of NumPy's own; such a rule is simply called.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+
+Shape = tuple[int, ...]
+_REDUCTIONS = {"min": "minimum", "max": "maximum", "any": "logical_or", "all": "logical_and"}
+_CALLS = {"argmin", "argmax", "argsort", "sort", "take_along_axis"}
+"""Functions that allocate their results."""
+_VIEWS = {"reshape", "moveaxis", "swapaxes", "transpose", "expand_dims", "squeeze", "flip", "broadcast_to"}
+_JOINS = {"concatenate", "stack"}
 
 
 class NotRecordable(TypeError):
@@ -19,11 +26,25 @@ class NotRecordable(TypeError):
 
 
 class Instruction(NamedTuple):
-    """One operation; an operand is a register (`Symbol`) or a constant."""
+    """One operation; an operand is a register (`Symbol`), a constant, or a `Call` that says how."""
 
     name: str
     operands: tuple[Any, ...]
     result: Symbol
+
+
+class Call(NamedTuple):
+    """A function of NumPy and its arguments after the first; ``getitem`` is an index."""
+
+    name: str
+    arguments: tuple[Any, ...] = ()
+    keywords: tuple[tuple[str, Any], ...] = ()
+
+    def __call__(self, *arrays: Any) -> Any:
+        """The result for these arrays."""
+        if self.name == "getitem":
+            return arrays[0][(*self.arguments, ...) if ... not in self.arguments else self.arguments]
+        return getattr(np, self.name)(*arrays, *self.arguments, **dict(self.keywords))
 
 
 class Symbol:
@@ -32,13 +53,14 @@ class Symbol:
     Args:
         recorder: Where operations are written down.
         dtype: Of the values to come.
+        shape: Of the array to come.
     """
 
     __array_ufunc__ = None  # NumPy's numbers leave the operation to the symbol
     __hash__ = object.__hash__
 
-    def __init__(self, recorder: Recorder, dtype: np.dtype):
-        self.recorder, self.dtype = recorder, dtype
+    def __init__(self, recorder: Recorder, dtype: np.dtype, shape: Shape = ()):
+        self.recorder, self.dtype, self.shape, self.ndim = recorder, dtype, shape, len(shape)
 
     def __neg__(self) -> Any:
         return self.recorder.apply("negative", self)
@@ -52,10 +74,34 @@ class Symbol:
     def __bool__(self) -> bool:
         raise NotRecordable("a rule branches on a value")
 
+    def __getitem__(self, index: Any) -> Any:
+        index = index if isinstance(index, tuple) else (index,)
+        if not all(part is None or part is ... or isinstance(part, (int, slice)) for part in index):
+            raise NotRecordable("a rule chooses by a value")
+        if [part for part in index if part != slice(None)] == [None]:
+            return self.recorder.view(Call("expand_dims", (index.index(None),)), self)
+        return self.recorder.view(Call("getitem", index), self)
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise NotRecordable("a number has no length")
+        return self.shape[0]
+
+    def __iter__(self) -> Any:
+        return iter([self[i] for i in range(len(self))])
+
+    def astype(self, dtype: Any) -> Any:
+        """The same value in another dtype."""
+        return self.recorder.astype(self, dtype)
+
+    def reshape(self, *shape: Any) -> Any:
+        """The same values in another shape."""
+        return self.recorder.reshape(self, shape[0] if isinstance(shape[0], tuple) else shape)
+
     def _unknown(self, *_: Any) -> Any:
         raise NotRecordable("a rule looks into a value")
 
-    __iter__ = __len__ = __getitem__ = __float__ = __int__ = __index__ = __array__ = _unknown
+    __float__ = __int__ = __index__ = __array__ = _unknown
 
 
 def _operator(name: str, swapped: bool) -> Callable[[Symbol, Any], Any]:
@@ -77,25 +123,30 @@ for _name, _method in {
 }.items():
     setattr(Symbol, f"__{_method}__", _operator(_name, swapped=False))
     setattr(Symbol, f"__r{_method}__", _operator(_name, swapped=True))
-for _name, _method in {"less": "lt", "less_equal": "le", "greater": "gt", "greater_equal": "ge"}.items():
+for _name, _method in {
+    "less": "lt",
+    "less_equal": "le",
+    "greater": "gt",
+    "greater_equal": "ge",
+    "equal": "eq",
+    "not_equal": "ne",
+}.items():
     setattr(Symbol, f"__{_method}__", _operator(_name, swapped=False))
-for _name, _method in {"equal": "eq", "not_equal": "ne"}.items():
-    setattr(Symbol, f"__{_method}__", _operator(_name, swapped=False))
+for _name in _REDUCTIONS:
+    setattr(Symbol, _name, (lambda name: lambda self, axis: getattr(self.recorder, name)(self, axis=axis))(_name))
 
 
-class Table:
+class Table(np.ndarray):
     """A flat table among the parameters, which may be indexed with a symbol."""
 
-    def __init__(self, values: np.ndarray):
-        self.values = values
-
-    def __len__(self) -> int:
-        return len(self.values)
+    def __new__(cls, values: Any) -> Table:
+        """The values as a table."""
+        return np.asarray(values).view(cls)
 
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, Symbol):
-            return index.recorder.write("take", (self, index), self.values.dtype)
-        return self.values[index]
+            return index.recorder.write("take", (np.asarray(self), index), self.dtype, index.shape)
+        return np.asarray(self)[index]
 
 
 class Recorder:
@@ -107,19 +158,36 @@ class Recorder:
         self.instructions: list[Instruction] = []
         self._known: dict[Any, Symbol] = {}
 
-    def symbol(self, dtype: Any) -> Symbol:
+    def symbol(self, dtype: Any, shape: Shape = ()) -> Symbol:
         """A new input."""
-        return Symbol(self, np.dtype(dtype))
+        return Symbol(self, np.dtype(dtype), shape)
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
-        if not isinstance(getattr(np, name, None), np.ufunc):
-            raise NotRecordable(f"{name} is no elementwise function")
-        return lambda *operands: self.apply(name, *operands)
+        function = getattr(np, name, None)
+        if function is None:
+            raise NotRecordable(f"NumPy has no {name}")
+        return lambda *arguments, **keywords: self._ask(name, function, arguments, keywords)
+
+    def _ask(self, name: str, function: Any, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+        """A function by its name; on constants alone it is worked out at once."""
+        if not _symbolic((*arguments, *keywords.values())):
+            return function(*arguments, **keywords)
+        if isinstance(function, np.ufunc) and not keywords:
+            return self.apply(name, *arguments)
+        if name in _REDUCTIONS:
+            return self._reduce(_REDUCTIONS[name], *arguments, **keywords)
+        if name in _VIEWS:
+            return self.view(Call(name, arguments[1:], tuple(keywords.items())), arguments[0])
+        if name in _JOINS:
+            return self._join(name, *arguments, **keywords)
+        if name in _CALLS:
+            return self._call(name, arguments, keywords)
+        raise NotRecordable(f"{name} is not recorded")
 
     def apply(self, name: str, *operands: Any) -> Any:
         """Writes down an elementwise function; on constants alone it is worked out at once."""
         ufunc = getattr(np, name)
-        if not any(isinstance(operand, Symbol) for operand in operands):
+        if not _symbolic(operands):
             return ufunc(*operands)
         if ufunc.nout != 1 or len(operands) != ufunc.nin:
             raise NotRecordable(f"{name} with {len(operands)} operands")
@@ -128,7 +196,7 @@ class Recorder:
             operand if isinstance(operand, Symbol) else np.asarray(operand, dtype)
             for operand, dtype in zip(operands, dtypes, strict=False)
         )
-        return self.write(name, fixed, dtypes[-1])
+        return self.write(name, fixed, dtypes[-1], np.broadcast_shapes(*(operand.shape for operand in fixed)))
 
     def where(self, condition: Any, a: Any, b: Any) -> Any:
         """``numpy.where``; of two equal constants it is that constant."""
@@ -136,26 +204,81 @@ class Recorder:
             raise NotRecordable("where on a constant")
         if not isinstance(a, Symbol) and not isinstance(b, Symbol) and np.ndim(a) == 0 and _identical(a, b):
             return np.where(np.True_, a, b)[()]
-        examples = [np.zeros((), operand.dtype) if isinstance(operand, Symbol) else operand for operand in (a, b)]
-        dtype = np.where(np.True_, *examples).dtype
-        fixed = (operand if isinstance(operand, Symbol) else np.asarray(operand, dtype) for operand in (a, b))
-        return self.write("where", (condition, *fixed), dtype)
+        example = np.where(_example(condition), _example(a), _example(b))
+        fixed = (operand if isinstance(operand, Symbol) else np.asarray(operand, example.dtype) for operand in (a, b))
+        return self.write("where", (condition, *fixed), example.dtype, example.shape)
 
     def astype(self, x: Any, dtype: Any) -> Any:
         """The same value in another dtype."""
-        return self.write("astype", (x,), np.dtype(dtype)) if isinstance(x, Symbol) else np.asarray(x, dtype)[()]
+        if not isinstance(x, Symbol):
+            return np.asarray(x, dtype)[()]
+        return x if x.dtype == np.dtype(dtype) else self.write("astype", (x,), np.dtype(dtype), x.shape)
 
     def clip(self, x: Any, low: Any, high: Any) -> Any:
         """``numpy.clip``."""
         return self.minimum(self.maximum(x, low), high)
 
-    def write(self, name: str, operands: tuple[Any, ...], dtype: Any) -> Symbol:
+    def asarray(self, x: Any, dtype: Any = None) -> Any:
+        """The same value as an array."""
+        if isinstance(x, Symbol):
+            return x if dtype is None else self.astype(x, dtype)
+        return np.asarray(x, dtype)
+
+    def view(self, call: Call, x: Symbol) -> Symbol:
+        """Other indices for the same memory."""
+        return self.write("view", (x, call), x.dtype, _tried(call, x).shape)
+
+    def _reduce(self, name: str, x: Symbol, axis: int) -> Symbol:
+        """The least, largest, any or all along one axis: no order of the terms matters."""
+        if x.ndim == 0:
+            raise NotRecordable(f"{name} over a number")
+        example = _tried(getattr(np, name).reduce, x, axis=axis)
+        return self.write("reduce", (x, Call(name, (axis,))), example.dtype, np.shape(example))
+
+    def _join(self, name: str, arrays: Sequence[Any], axis: int = 0) -> Symbol:
+        """Arrays one after the other along an axis, which is new if they are stacked."""
+        example = _tried(getattr(np, name), arrays, axis=axis)
+        axis = range(example.ndim)[axis]
+        fixed = [array if isinstance(array, Symbol) else np.asarray(array, example.dtype) for array in arrays]
+        if name == "stack":
+            expand = Call("expand_dims", (axis,))
+            fixed = [self.view(expand, x) if isinstance(x, Symbol) else expand(x) for x in fixed]
+        return self.write("join", (*fixed, Call("concatenate", (axis,))), example.dtype, example.shape)
+
+    def _call(self, name: str, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Symbol:
+        symbols = [argument for argument in arguments if isinstance(argument, Symbol)]
+        call = Call(name, arguments[len(symbols) :], tuple(keywords.items()))
+        if _symbolic(arguments[len(symbols) :]) or _symbolic(keywords.values()):
+            raise NotRecordable(f"{name} with such arguments")
+        example = _tried(call, *symbols)
+        return self.write("call", (*symbols, call), example.dtype, np.shape(example))
+
+    def write(self, name: str, operands: tuple[Any, ...], dtype: Any, shape: Shape = ()) -> Symbol:
         """Writes down an instruction, unless the same one stands there already."""
-        key = (name, np.dtype(dtype), *map(_identity, operands))
+        key = (name, np.dtype(dtype), shape, *map(_identity, operands))
         if key not in self._known:
-            self._known[key] = result = self.symbol(dtype)
+            self._known[key] = result = self.symbol(dtype, shape)
             self.instructions.append(Instruction(name, operands, result))
         return self._known[key]
+
+
+def _symbolic(arguments: Any) -> bool:
+    """Whether a symbol is among the arguments or the items of a list or tuple among them."""
+    return any(isinstance(x, Symbol) or (isinstance(x, (list, tuple)) and _symbolic(x)) for x in arguments)
+
+
+def _tried(function: Any, *arguments: Any, **keywords: Any) -> Any:
+    """What a function gives for zeros instead of symbols."""
+    try:
+        return np.asarray(function(*map(_example, arguments), **keywords))
+    except (IndexError, ValueError, np.exceptions.AxisError) as error:
+        raise NotRecordable(str(error)) from error
+
+
+def _example(operand: Any) -> Any:
+    if isinstance(operand, Symbol):
+        return np.zeros(operand.shape, operand.dtype)
+    return [_example(part) for part in operand] if isinstance(operand, (list, tuple)) else operand
 
 
 def _kind(operand: Any) -> Any:
@@ -170,4 +293,6 @@ def _identical(a: Any, b: Any) -> bool:
 
 
 def _identity(operand: Any) -> Any:
-    return (operand.dtype.str, operand.tobytes()) if isinstance(operand, np.ndarray) else id(operand)
+    if isinstance(operand, np.ndarray):
+        return (operand.dtype.str, operand.shape, operand.tobytes())
+    return repr(operand) if isinstance(operand, Call) else id(operand)

@@ -243,4 +243,4 @@ def _number_of_action(space: gym.Space, dtype: Any, scalar: bool) -> dict[int, A
 
 
 def _copied(leaves: Any) -> tuple[Any, ...]:
-    return tuple(leaf.copy() if isinstance(leaf, np.ndarray) else leaf for leaf in leaves)
+    return tuple(leaf.copy()[()] if isinstance(leaf, np.ndarray) else leaf for leaf in leaves)

@@ -11,7 +11,7 @@ import numpy as np
 from gym_custom.world import World
 
 Blocks = list[np.ndarray]
-"""The states of n rows: for each dtype a matrix of shape (width, n)."""
+"""The states of n rows: for each dtype a matrix of shape (width, n), those leaves apart that no step changes."""
 
 
 class StateLayout:
@@ -27,19 +27,28 @@ class StateLayout:
         self.kind = type(state)
         self._shapes = [np.shape(leaf) for leaf in state]
         self.dtypes = [_settled(np.asarray(leaf).dtype, world.dtype) for leaf in state]
-        self._block_dtypes = list(dict.fromkeys(self.dtypes))
-        ends = dict.fromkeys(self._block_dtypes, 0)
-        self._places: list[tuple[int, slice]] = []
-        for shape, dtype in zip(self._shapes, self.dtypes, strict=True):
-            begin, ends[dtype] = ends[dtype], ends[dtype] + math.prod(shape)
-            self._places.append((self._block_dtypes.index(dtype), slice(begin, ends[dtype])))
-        self._widths = list(ends.values())
         self.widest = max(map(math.prod, self._shapes), default=1)
         self.flat = all(not shape for shape in self._shapes)
+        self.hold([False] * len(state))
+
+    def hold(self, held: Sequence[bool]) -> None:
+        """Keeps those leaves apart that no step changes; blocks made before are of no use afterwards."""
+        kinds = list(zip(self.dtypes, held, strict=True))
+        self._kinds = list(dict.fromkeys(kinds))  # of the blocks
+        ends = dict.fromkeys(kinds, 0)
+        self._places: list[tuple[int, slice]] = []
+        for shape, kind in zip(self._shapes, kinds, strict=True):
+            begin, ends[kind] = ends[kind], ends[kind] + math.prod(shape)
+            self._places.append((self._kinds.index(kind), slice(begin, ends[kind])))
+        self._widths = list(ends.values())
 
     def allocate(self, n: int) -> Blocks:
         """Blocks of zeros for n rows."""
-        return [np.zeros((width, n), dtype) for width, dtype in zip(self._widths, self._block_dtypes, strict=True)]
+        return [np.zeros((width, n), dtype) for width, (dtype, _) in zip(self._widths, self._kinds, strict=True)]
+
+    def beside(self, blocks: Blocks) -> Blocks:
+        """Blocks for the states after these; what no step changes is in the same memory."""
+        return [block if held else np.zeros_like(block) for block, (_, held) in zip(blocks, self._kinds, strict=True)]
 
     def state(self, blocks: Sequence[np.ndarray], rows: Any = slice(None)) -> Any:
         """The State of these rows; with a slice its leaves are views of shape (..., n)."""
@@ -64,20 +73,27 @@ class StateLayout:
         self.write(state, blocks)
         return [block.T for block in blocks]
 
-    def step_dtypes(self, world: World) -> list[Any]:
-        """Dtypes of the inputs of `step`: leaves, action and uniforms."""
-        return [*self.dtypes, np.dtype(world.dtype), *[np.dtype(np.float64)] * world.step_draws]
+    def specs(self, *batch: int) -> list[tuple[np.dtype, tuple[int, ...]]]:
+        """Dtype and shape of each leaf."""
+        return [(dtype, (*shape, *batch)) for dtype, shape in zip(self.dtypes, self._shapes, strict=True)]
 
-    def step(self, world: World, xp: Any, params: Any, inputs: Sequence[Any]) -> tuple[Any, ...]:
+    def step(self, world: World, xp: Any, params: Any, leaves: Sequence[Any], action: Any, u: Any) -> tuple[Any, ...]:
         """The step of a world as a function of bare leaves, action and uniforms: leaves, reward and terminated."""
-        leaves, action, u = inputs[: len(self.dtypes)], inputs[len(self.dtypes)], inputs[len(self.dtypes) + 1 :]
         state = self.kind(*leaves)
         next_leaves = (
             leaf if getattr(leaf, "dtype", None) == dtype else xp.astype(leaf, dtype)
-            for leaf, dtype in zip(world.transition(xp, params, state, action, u or None), self.dtypes, strict=True)
+            for leaf, dtype in zip(world.transition(xp, params, state, action, u), self.dtypes, strict=True)
         )
         next_state = self.kind(*next_leaves)
         return (*next_state, *world.outcome(xp, params, state, action, next_state))
+
+    def over_rows(self, outputs: Sequence[Any]) -> list[Any]:
+        """The outputs of a step of rows; a leaf without batch axis is for all rows."""
+        widths = [*map(len, self._shapes), 0, 0]
+        return [
+            leaf[..., None] if width and np.ndim(leaf) == width else leaf
+            for leaf, width in zip(outputs, widths, strict=True)
+        ]
 
     def look(self, world: World, xp: Any, params: Any, leaves: Sequence[Any]) -> tuple[Sequence[Any], dict[str, Any]]:
         """The parts of the observation and the info, from bare leaves."""

@@ -159,7 +159,7 @@ def plain_params(params: Any, convert: Callable[[Any], Any] = lambda value: valu
 
 def recordable_params(params: Any) -> SimpleNamespace:
     """The plain parameters for a recording: tables may be indexed with a symbol."""
-    return plain_params(params, lambda value: Table(np.asarray(value)) if np.ndim(value) == 1 else value)
+    return plain_params(params, lambda value: Table(value) if np.ndim(value) == 1 else value)
 
 
 def _load(path: str) -> Any:

@@ -31,6 +31,10 @@ WORLDS = [
     (BALLOON, {}),
     (BALLOON, {"precision": "float32"}),
     (SWARM, {}),
+    (SWARM, {"counted": True}),
+    ("gym_custom.my_env:make_world", {}),
+    ("gym_custom.my_env:make_world", {"observation": "partial", "n_pedestrians": 1}),
+    ("gym_custom.my_env:make_world", {"observation": "state", "n_obstacles": 0}),
 ]
 every_world = pytest.mark.parametrize(("world", "kwargs"), WORLDS, ids=lambda value: str(value))
 

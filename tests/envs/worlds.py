@@ -110,8 +110,12 @@ def swarm_info(xp, params, state):
     return {"all_seen": state.seen.all(axis=0), "is_success": state.closest < 0.1}
 
 
-def make_swarm(bees=9):
-    """A world of arrays that cannot be recorded, with a box of actions and a nested observation."""
+def swarm_info_counted(xp, params, state):
+    return swarm_info(xp, params, state) | {"count": xp.count_nonzero(state.seen, axis=0)}
+
+
+def make_swarm(bees=9, counted=False):
+    """A world of arrays with a box of actions and a nested observation; counted, it cannot be recorded."""
     box = spaces.Box(-np.inf, np.inf, (2, bees), np.float64)
     return World(
         params=Wind(),
@@ -119,7 +123,7 @@ def make_swarm(bees=9):
         transition=swarm_step,
         outcome=swarm_outcome,
         observe=swarm_observe,
-        info=swarm_info,
+        info=swarm_info_counted if counted else swarm_info,
         action_space=spaces.Box(-1.0, 1.0, (2,), np.float32),
         observation_space=spaces.Dict(
             {"a": spaces.Discrete(2), "b": box, "c": spaces.Box(0.0, np.inf, (1,), np.float32)}
