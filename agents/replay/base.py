@@ -153,6 +153,8 @@ class RingMemory:
 
     def gather(self, drawn: Draw, n_step: int, discount: float, sequence_length: int) -> Batch:
         """The Batch of drawn rows; arguments as those of ``sample``."""
+        if self.ring.kind is Transition:
+            return Batch(self.ring.record(drawn.slots), drawn.ids, drawn.weights, drawn.probabilities)
         check_integer("n_step", n_step, 1)
         if check_integer("sequence_length", sequence_length, 1) == 1:
             rows = transitions(self.ring, drawn.slots, n_step, discount)

@@ -46,7 +46,7 @@ def check_priorities(name: str, values: Any, num_rows: int, largest: float = np.
     if values.shape != (num_rows,):
         raise ValueError(f"{name} must have shape ({num_rows},), one for each row, got {values.shape}")
     # as unsigned numbers the bits of larger, negative, infinite and NaN floats are larger than those of all others
-    bits = np.ascontiguousarray(values).view(np.uint64)
+    bits = values.view(np.uint64)
     if num_rows and bits.item(bits.argmax()) >= _bits(largest):
         good = (values >= 0) & (values < largest)
         if good.all():  # a negative zero
@@ -65,8 +65,10 @@ def _bits(value: float) -> int:
 def check_ids(ids: Any) -> np.ndarray:
     """Ids as int64 (k,), else TypeError or ValueError."""
     ids = np.asarray(ids)
+    if ids.dtype == np.int64 and ids.ndim == 1:
+        return ids
     if ids.dtype.kind not in "iu" and ids.size:
         raise TypeError(f"ids must be integers, got {ids.dtype}")
     if ids.ndim != 1:
         raise ValueError(f"ids must have shape (k,), got {ids.shape}")
-    return ids if ids.dtype == np.int64 else ids.astype(np.int64)
+    return ids.astype(np.int64)

@@ -20,6 +20,8 @@ ROOT_SIZE = 1024
 """Largest number of nodes on the top level."""
 NODES_PER_MASS, MOST_NODES = 4, 16_384
 """A search starts at the widest level with at most so many nodes for each mass, and so many in all."""
+LARGE = 128
+"""Masses from which on two more passes without branches cost less than comparing row by row."""
 CHUNK = 512
 """Blocks that are multiplied or searched together: they stay in the cache, and BLAS in one thread."""
 UPPER = np.triu(np.ones((FAN_OUT, FAN_OUT)))
@@ -141,7 +143,12 @@ class SumTree:
         height, starts = self._start(len(masses))
         leaf = starts[1:-1].searchsorted(masses, "right")
         if height:
-            leaf = self._descend(height, leaf, masses - starts.take(leaf), _child)
+            rest = masses - starts.take(leaf)
+            if len(leaf) <= CHUNK:
+                leaf = self._descend(height, leaf, rest)
+            else:
+                for part in (slice(start, start + CHUNK) for start in range(0, len(leaf), CHUNK)):
+                    leaf[part] = self._descend(height, leaf[part], rest[part])
         value = self._leaves.take(leaf)
         if value.item(value.argmin()) == 0:  # a sum or difference was rounded over a block's end
             lost = value == 0
@@ -149,23 +156,33 @@ class SumTree:
             value = self._leaves.take(leaf)
         return leaf, value
 
-    def _descend(self, height: int, node: np.ndarray, rest: np.ndarray, child_of: Any) -> np.ndarray:
+    def _descend(self, height: int, node: np.ndarray, rest: np.ndarray) -> np.ndarray:
         """Leaves (k,) below the nodes (k,) of the level at ``height``, in which the masses ``rest`` (k,) are left."""
-        if len(node) > CHUNK:
-            cuts = range(CHUNK, len(node), CHUNK)
-            parts = zip(np.split(node, cuts), np.split(rest, cuts), strict=True)
-            return np.concatenate([self._descend(height, *part, child_of) for part in parts])
-        for level in self._levels[height - 1 : 0 : -1]:
-            child, before = child_of(level.blocks.take(node, 0), rest)
-            rest = rest - before.take(child + np.arange(-1, before.size - 1, FAN_OUT))
+        for level in self._levels[height - 1 :: -1]:
+            running = np.dot(level.blocks.take(node, 0), UPPER)  # (k, FAN_OUT)
+            running[:, -1] = np.inf  # a rest that was rounded up to the block's sum belongs to the last child
+            if len(rest) < LARGE:
+                child = (running.T > rest).argmax(0)
+            else:
+                child = (running <= rest.repeat(FAN_OUT).reshape(-1, FAN_OUT)).argmin(1)
             node = node * _WIDTH + child
-        return node * _WIDTH + child_of(self._levels[0].blocks.take(node, 0), rest)[0]
+            if level is not self._levels[0]:
+                running[:, -1] = 0.0  # what comes before a child is then the entry before it, also across rows
+                rest = rest - running.take(child + np.arange(-1, running.size - 1, FAN_OUT))
+        return node
 
     def _search_again(self, masses: np.ndarray) -> np.ndarray:
-        """Leaves for these masses, none of value 0, whatever is rounded."""
+        """Leaves for these masses, none of value 0: at each block the rest is moved into the block's sum."""
         starts = self._top_starts()
         node = starts[1:].searchsorted(masses, "right")
-        return self._descend(len(self._levels), node, masses - starts.take(node), _positive_child)
+        rest = masses - starts.take(node)
+        for level in reversed(self._levels):
+            running = np.add.accumulate(level.blocks.take(node, 0), 1)
+            rest = np.clip(rest, 0.0, np.nextafter(running[:, -1], 0.0))
+            child = (running > rest[:, None]).argmax(1)
+            rest = rest - np.where(child > 0, running[np.arange(len(rest)), child - 1], 0.0)
+            node = node * FAN_OUT + child
+        return node
 
     def _start(self, count: int) -> tuple[int, np.ndarray]:
         """The level at which a search for so many masses starts, and its running sums with a 0 before them.
@@ -199,26 +216,5 @@ class SumTree:
 
 def _sums(blocks: np.ndarray) -> np.ndarray:
     """Sums (k,) of blocks (k, FAN_OUT): each to the same bits, whatever stands beside it."""
-    return np.einsum("ij->i", blocks)
+    return np.add.reduce(blocks, 1)
 
-
-def _child(blocks: np.ndarray, rest: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The child (k,) in each block (k, FAN_OUT) where the mass ``rest`` (k,) ends.
-
-    Returns:
-        The children, and the running sums of the blocks with 0 in place of the last ones, so that what comes before
-        a child is always the entry before it, also across rows.
-    """
-    running = np.dot(blocks, UPPER)
-    running[:, -1] = np.inf  # a rest that was rounded up to the block's sum belongs to the last child
-    child = (running.T > rest).argmax(0)
-    running[:, -1] = 0.0
-    return child, running
-
-
-def _positive_child(blocks: np.ndarray, rest: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """``_child`` with ``rest`` moved into each block's sum, so that no child of value 0 is found."""
-    running = np.add.accumulate(blocks, 1)
-    child = (running.T > np.clip(rest, 0.0, np.nextafter(running[:, -1], 0.0))).argmax(0)
-    running[:, -1] = 0.0
-    return child, running

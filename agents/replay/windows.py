@@ -63,9 +63,7 @@ def fold(reward: np.ndarray, terminated: np.ndarray, valid: np.ndarray, discount
 
 
 def transitions(ring: Ring, slots: np.ndarray, n_step: int, discount: float) -> Transition:
-    """Windows that start at these slots (N,) of a ring of Experiences, or its Transitions as they are."""
-    if ring.kind is Transition:
-        return ring.record(slots)
+    """Windows that start at these slots (N,) of a ring of Experiences."""
     if n_step == 1:
         carried = np.where(ring.columns["terminated"].take(slots), 0.0, discount)
         reward, last = ring.columns["reward"].take(slots), slots
@@ -84,8 +82,6 @@ def sequences(
 
     After its last row a sequence repeats that row, with reward and discount 0, and the mask is False.
     """
-    if ring.kind is Transition:
-        raise ValueError("sequences need Experiences; these rows are Transitions")
     steps = follow(ring, slots, sequence_length)
     mask = steps.valid.T
     flat = transitions(ring, steps.slots.T.ravel(), n_step, discount)
