@@ -235,11 +235,10 @@ class BatchEnv(VectorEnv):
 
     def _last_words(self, rows: np.ndarray) -> dict[str, Any]:
         """What finished rows show before they begin anew in the same step."""
-        parts, info = self._shown(rows)
-        batch = self._pack.fill(None, slice(None), parts, len(rows))
-        final_obs = np.full(self.num_envs, None, dtype=object)
+        batch, at, info = self._shown(rows)
+        final_obs = np.empty(self.num_envs, object)  # of None
         plain = isinstance(batch, np.ndarray) and batch.ndim > 1
-        for i, row in enumerate(rows.tolist()):
+        for row, i in zip(rows.tolist(), at, strict=True):
             final_obs[row] = batch[i].copy() if plain else row_of(self.single_observation_space, batch, i)
         final_info: dict[str, Any] = {}
         if info:
@@ -250,14 +249,19 @@ class BatchEnv(VectorEnv):
         masks = {"_final_obs": finished, "_final_info": finished.copy()}
         return {"final_obs": final_obs, "final_info": final_info} | masks
 
-    def _shown(self, rows: np.ndarray) -> tuple[Any, dict[str, Any]]:
-        """What there is to see in some rows; where states are plain numbers, all rows are seen before some are had."""
+    def _shown(self, rows: np.ndarray) -> tuple[Any, Any, dict[str, Any]]:
+        """Observations, where these rows stand among them, and their infos.
+
+        Where states are plain numbers, to look at all rows costs less than to gather the states of some.
+        """
         if self._layout.flat:
-            ((_, parts, info), *others) = self._rules.look()
+            ((tile, parts, info), *others) = self._rules.look()
             if isinstance(parts, np.ndarray) and not others:
-                return parts.take(rows, axis=1), {key: value.take(rows) for key, value in info.items()}
+                batch = self._pack.fill(None, tile, parts, self.num_envs)
+                return batch, rows.tolist(), {key: value.take(rows) for key, value in info.items()}
         state = self._layout.state(self._rules.blocks, rows)
-        return self._layout.look(self._world, np, self._params, state)
+        parts, info = self._layout.look(self._world, np, self._params, state)
+        return self._pack.fill(None, slice(None), parts, len(rows)), range(len(rows)), info
 
     @property  # type: ignore[misc]
     def np_random(self) -> tuple[np.random.Generator, ...]:  # type: ignore[override]

@@ -15,6 +15,9 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from stable_baselines3.common.vec_env import VecEnv, VecMonitor
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices, VecEnvObs, VecEnvStepReturn
 
+_FINAL = ("final_obs", "final_info", "_final_obs", "_final_info")
+"""What Gymnasium's vector envs say of ended episodes, beside the infos of those that begin."""
+
 
 class NativeVecEnv(VecEnv):
     """Adaptor from ``gymnasium.vector.VectorEnv`` in SAME_STEP mode to stable-baselines3's ``VecEnv``.
@@ -27,6 +30,7 @@ class NativeVecEnv(VecEnv):
 
     Attributes:
         exact_rewards: (num_envs,), of the last step as the vector env gave them, in float64.
+        ended: rows whose episode the last step ended.
 
     Args:
         env: the vector env; its ``metadata["autoreset_mode"]`` must be ``AutoresetMode.SAME_STEP``, because SB3
@@ -44,6 +48,7 @@ class NativeVecEnv(VecEnv):
         self.spec = env.spec
         self._actions: np.ndarray | None = None
         self.exact_rewards = np.zeros(env.num_envs)
+        self.ended: list[int] = []
         super().__init__(env.num_envs, env.single_observation_space, env.single_action_space)
 
     def reset(self) -> VecEnvObs:
@@ -73,22 +78,20 @@ class NativeVecEnv(VecEnv):
         """
         obs, self.exact_rewards, terminated, truncated, batch = self.env.step(self._actions)
         dones = terminated | truncated
-        ended = dones.nonzero()[0].tolist()
-        last = (
-            [batch.pop(key, None) for key in ("final_obs", "final_info", "_final_obs", "_final_info")] if ended else []
-        )
+        self.ended = dones.nonzero()[0].tolist()
+        final_obs, final_infos, *_ = [batch.pop(key, None) for key in _FINAL] if self.ended else (None, None)
         infos = split_infos(batch, self.num_envs)
-        if ended:
-            self._hand_over(infos, ended, last[0], last[1] or {})
+        if self.ended:
+            self._hand_over(infos, final_obs, final_infos or {})
         for info in infos:
             info["TimeLimit.truncated"] = False
-        for row in (truncated & ~terminated).nonzero()[0].tolist() if ended else ():
-            infos[row]["TimeLimit.truncated"] = True
+        for row in self.ended:
+            infos[row]["TimeLimit.truncated"] = bool(truncated[row] and not terminated[row])
         return obs, self.exact_rewards.astype(np.float32), dones, infos
 
-    def _hand_over(self, infos: list[dict[str, Any]], ended: list[int], final_obs: Any, final_infos: Any) -> None:
-        """Puts the last infos of ended episodes in the place of those of the next, which are the resets'."""
-        for row, info in zip(ended, split_infos(final_infos, self.num_envs, ended), strict=True):
+    def _hand_over(self, infos: list[dict[str, Any]], final_obs: Any, final_infos: dict[str, Any]) -> None:
+        """Put the last infos of ended episodes in the place of those of the next, which are the resets'."""
+        for row, info in zip(self.ended, split_infos(final_infos, self.num_envs, self.ended), strict=True):
             self.reset_infos[row], infos[row] = infos[row], info
             info["terminal_observation"] = final_obs[row]
 
@@ -194,18 +197,16 @@ class NativeMonitor(VecMonitor):
         obs, rewards, dones, infos = self.venv.step_wait()
         self.episode_returns += self.venv.exact_rewards
         self.episode_lengths += 1
-        ended = dones.nonzero()[0]
-        if ended.size:
-            self._close_episodes(ended, infos)
+        if self.venv.ended:
+            self._close_episodes(self.venv.ended, infos)
         return obs, rewards, dones, infos
 
-    def _close_episodes(self, rows: np.ndarray, infos: list[dict[str, Any]]) -> None:
-        now = round(time.time() - self.t_start, 6)
-        returns, lengths = self.episode_returns[rows].tolist(), self.episode_lengths[rows].tolist()
-        self.episode_returns[rows], self.episode_lengths[rows] = 0.0, 0
+    def _close_episodes(self, rows: list[int], infos: list[dict[str, Any]]) -> None:
+        now, returns, lengths = round(time.time() - self.t_start, 6), self.episode_returns, self.episode_lengths
         self.episode_count += len(rows)
-        for row, total, length in zip(rows.tolist(), returns, lengths, strict=True):
-            episode = {"r": round(total, 6), "l": length, "t": now}
+        for row in rows:
+            episode = {"r": round(float(returns[row]), 6), "l": int(lengths[row]), "t": now}
+            returns[row], lengths[row] = 0.0, 0
             for key in self.info_keywords:
                 episode[key] = infos[row][key]
             infos[row]["episode"] = episode
