@@ -57,7 +57,7 @@ class BatchActions:
             ValueError: They have another shape, or one is outside the space.
         """
         if type(actions) is not np.ndarray:
-            actions = np.asarray(actions)
+            actions = _array(actions)
         if actions.shape != self._shape or actions.dtype.kind not in self._kinds:
             self._refuse(actions)
         if not self._discrete:
@@ -90,7 +90,7 @@ class BatchActions:
 
 def _legal_index(space: spaces.Discrete, action: Any) -> int:
     if type(action) is not int:
-        found = np.asarray(action)
+        found = _array(action)
         if found.dtype.kind not in "iu" and not isinstance(action, bool):
             raise TypeError(f"action {action!r} is not legal: it must be {_describe(space)}")
         if found.size != 1:
@@ -102,12 +102,22 @@ def _legal_index(space: spaces.Discrete, action: Any) -> int:
 
 
 def _legal_point(space: Any, action: Any) -> np.ndarray:
-    found = np.asarray(action)
+    found = _array(action)
     if found.dtype.kind not in "fiu":
         raise TypeError(f"action {action!r} is not legal: it must be {_describe(space)}")
     if found.shape != space.shape or not bool(((found >= space.low) & (found <= space.high)).all()):
         raise ValueError(f"action {action!r} is not legal: it must be {_describe(space)}")
     return found
+
+
+def _array(action: Any) -> np.ndarray:
+    """The action as an array; what has no shape, such as lists of unequal lengths, as an array of one object."""
+    try:
+        return np.asarray(action)
+    except ValueError:
+        found = np.empty((), object)
+        found[()] = action
+        return found
 
 
 def _describe(space: Any) -> str:

@@ -6,6 +6,10 @@ from typing import Any
 
 import numpy as np
 from gymnasium.error import Error
+from gymnasium.vector import AutoresetMode
+
+MOST_ROWS = 1 << 24
+"""Rows of a batch; each has a generator and a state of its own."""
 
 
 def legal_seeds(seed: Any, num_envs: int) -> list[int | None]:
@@ -23,7 +27,7 @@ def legal_seeds(seed: Any, num_envs: int) -> list[int | None]:
         return [None] * num_envs
     if isinstance(seed, (int, np.integer)) and not isinstance(seed, bool):
         return list(range(_legal_seed(seed), int(seed) + num_envs))
-    if not hasattr(seed, "__len__") or isinstance(seed, (str, bytes)):
+    if np.ndim(seed) != 1 if isinstance(seed, np.ndarray) else not isinstance(seed, (list, tuple, range)):
         raise Error(f"seed must be an integer, None, or a list of them, one a row, not {seed!r}")
     if len(seed) != num_envs:
         raise ValueError(f"seeds must be one a row, {num_envs}, not {len(seed)}")
@@ -67,15 +71,30 @@ def legal_rows(mask: Any, num_envs: int) -> np.ndarray:
     return np.flatnonzero(mask)
 
 
-def legal_count(name: str, value: Any) -> int:
+def legal_autoreset_mode(mode: Any) -> AutoresetMode:
+    """The mode, given as such or as its value.
+
+    Raises:
+        ValueError: It is neither.
+    """
+    try:
+        return AutoresetMode(mode)
+    except ValueError:
+        legal = ", ".join(repr(one.value) for one in AutoresetMode)
+        raise ValueError(f"autoreset_mode must be one of {legal}, not {mode!r}") from None
+
+
+def legal_count(name: str, value: Any, most: int | None = None) -> int:
     """A positive integer.
 
     Raises:
         TypeError: It is no integer.
-        ValueError: It is below 1.
+        ValueError: It is below 1, or above the most.
     """
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
         raise TypeError(f"{name} must be an integer, not {value!r}")
     if value < 1:
         raise ValueError(f"{name} must be at least 1, not {value}")
+    if most is not None and value > most:
+        raise ValueError(f"{name} must be at most {most:,}, not {value}")
     return int(value)

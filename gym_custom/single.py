@@ -160,6 +160,8 @@ class SingleEnv(gym.Env):
         """Goes back to what `get_state` gave, also in another environment of the same world."""
         if not isinstance(snapshot, Snapshot):
             raise TypeError(f"set_state takes what get_state gave, not {snapshot!r}")
+        if type(snapshot.state) is not self._rules.kind:
+            raise TypeError(f"set_state takes a state of the same world, not {snapshot.state!r}")
         state, self._steps, self._return, self._terminated = snapshot
         self._leaves, self._warned = _copied(state), False
 

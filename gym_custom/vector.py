@@ -15,7 +15,7 @@ from gym_custom.actions import BatchActions
 from gym_custom.batch_rules import batch_rules
 from gym_custom.infos import ALL_ROWS, BatchInfos
 from gym_custom.observations import ObservationPacker, row_of
-from gym_custom.resets import legal_count, legal_options, legal_rows, legal_seeds
+from gym_custom.resets import MOST_ROWS, legal_autoreset_mode, legal_count, legal_options, legal_rows, legal_seeds
 from gym_custom.row_streams import RowStreams
 from gym_custom.single import Snapshot, legal_render_mode, world_canvas, world_metadata, world_name
 from gym_custom.state_layout import StateLayout
@@ -57,11 +57,11 @@ class BatchEnv(VectorEnv):
         render_mode: str | None = None,
         **kwargs: Any,
     ):
-        self.num_envs = legal_count("num_envs", num_envs)
+        self.num_envs = legal_count("num_envs", num_envs, MOST_ROWS)
         self.max_episode_steps = max_episode_steps
         unlimited = max_episode_steps is None or max_episode_steps == -1
         self._limit = None if unlimited else legal_count("max_episode_steps", max_episode_steps)
-        self.autoreset_mode = AutoresetMode(autoreset_mode)
+        self.autoreset_mode = legal_autoreset_mode(autoreset_mode)
         self.world, self._kwargs = world_name(self, world), kwargs
         self._build()
         self.metadata = world_metadata(self._world, ("rgb_array", "ansi")) | {"autoreset_mode": self.autoreset_mode}

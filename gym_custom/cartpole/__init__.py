@@ -18,6 +18,8 @@ _DEFAULT = dynamics.Params()
 _INTEGRATORS = {"euler": dynamics.euler, "semi-implicit": dynamics.semi_implicit}
 _PRECISIONS = {"float64": np.float64, "float32": np.float32}
 _MAY_BE_ZERO = ("gravity", "force_mag", "cart_friction")
+_LEAST, _MOST = 1e-12, 1e9
+"""Between these no step of a running episode leaves the range of a float64."""
 
 
 def make_world(
@@ -94,19 +96,22 @@ def _observation_space(params: dynamics.Params) -> spaces.Box:
 
 
 def _number(name: str, value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
         raise TypeError(f"{name} must be a number, not {value!r}")
-    least = "at least 0" if name in _MAY_BE_ZERO else "above 0"
-    if not (math.isfinite(value) and (value > 0 or (value == 0 and name in _MAY_BE_ZERO))):
-        raise ValueError(f"{name} must be finite and {least}, not {value!r}")
+    least = 0.0 if name in _MAY_BE_ZERO else _LEAST
+    if not least <= value <= _MOST:
+        raise ValueError(f"{name} must be a number from {least:g} to {_MOST:g}, not {value!r}")
     return float(value)
 
 
 def _option(name: str, value: Any) -> float:
     try:
-        return float(value)
-    except (TypeError, ValueError):
-        raise ValueError(f"options[{name!r}] must be a number, not {value!r}") from None
+        number = float(value)
+    except (TypeError, ValueError, OverflowError):
+        number = math.nan
+    if not -_MOST <= number <= _MOST:
+        raise ValueError(f"options[{name!r}] must be a number from {-_MOST:g} to {_MOST:g}, not {value!r}")
+    return number
 
 
 def _choice(name: str, value: Any, legal: dict[str, Any]) -> Any:

@@ -58,7 +58,7 @@ def make_world(
             raise ValueError(f"{name}={fixed!r} and random_{name}=True exclude each other")
     ends = (legal_cell(land, "start", start), legal_cell(land, "goal", goal), random_start, random_goal)
     places = maps.settle(land, *ends)
-    if observation not in _OBSERVATIONS:
+    if not isinstance(observation, str) or observation not in _OBSERVATIONS:
         raise ValueError(f"observation must be one of {', '.join(map(repr, _OBSERVATIONS))}, not {observation!r}")
     asked = {"step_reward": step_reward, "goal_reward": goal_reward, "pit_reward": pit_reward}
     rewards: dict[str, Any] = {

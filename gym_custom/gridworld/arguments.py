@@ -10,6 +10,8 @@ import numpy as np
 
 from gym_custom.gridworld.layout import MAPS, Layout, empty, parse
 
+MOST_CELLS = 1_000_000
+
 
 def legal_layout(layout: str | Sequence[str], size: int | Sequence[int] | None) -> Layout:
     """The map that the arguments ``layout`` and ``size`` describe."""
@@ -30,6 +32,8 @@ def _size(size: Any) -> tuple[int, int]:
     pair = (size, size) if _is_integer(size) else size
     if not _is_pair(pair) or min(pair) < 1 or max(pair) < 2:
         raise ValueError(f"size must be an integer or [rows, columns] with at least two cells, not {size!r}")
+    if int(pair[0]) * int(pair[1]) > MOST_CELLS:
+        raise ValueError(f"size must make at most {MOST_CELLS:,} cells, not {size!r}")
     return int(pair[0]), int(pair[1])
 
 
@@ -53,7 +57,9 @@ def _is_integer(value: Any) -> bool:
 
 
 def _is_pair(value: Any) -> bool:
-    if isinstance(value, str) or not isinstance(value, (Sequence, np.ndarray)):
+    if isinstance(value, np.ndarray):
+        value = list(value) if value.ndim else ()
+    if isinstance(value, str) or not isinstance(value, Sequence):
         return False
     return len(value) == 2 and all(_is_integer(number) for number in value)
 
@@ -69,6 +75,10 @@ def legal_number(name: str, value: Any) -> float:
     """The value as a finite float."""
     if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
         raise TypeError(f"{name} must be a number, not {value!r}")
-    if not math.isfinite(value):
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
+    if not math.isfinite(number):
         raise ValueError(f"{name} must be finite, not {value!r}")
-    return float(value)
+    return number

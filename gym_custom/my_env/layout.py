@@ -111,9 +111,13 @@ def legal_number(name: str, value: Any, low: float, high: float) -> float:
 def _number(name: str, value: Any) -> float:
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.integer, np.floating)):
         raise ValueError(f"{name} must be a number, not {value!r}")
-    if not math.isfinite(value):
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
+    if not math.isfinite(number):
         raise ValueError(f"{name} must be finite, not {value!r}")
-    return float(value)
+    return number
 
 
 def _case_draws(case: Any, u: np.ndarray) -> np.ndarray:
@@ -146,6 +150,7 @@ def _moved(xp: Any, params: Any, state: State, options: dict[str, Any]) -> State
     rows = [State(*(leaf[..., row] for leaf in state)) for row in range(batch[0])] if batch else [state]
     for row in rows:
         _refuse_overlaps(params, row)
+        _refuse_no_way(row)
     return state
 
 
@@ -201,8 +206,7 @@ def _from_layout(params: Any, layout: Any, slots: tuple[int, int], batch: tuple[
         path_length=np.float64(0.0),
     )
     _refuse_overlaps(params, state)
-    if not np.hypot(*(state.goal - state.position)) > 0.0:
-        raise ValueError("layout['goal'] must not be the robot's own place")
+    _refuse_no_way(state)
     return State(*(_repeated(leaf, batch) for leaf in state))
 
 
@@ -258,7 +262,7 @@ def _listed(name: str, layout: dict[str, Any], most: int) -> list[Any]:
 
 
 def _numbers(where: str, value: Any, count: int) -> list[float]:
-    if not isinstance(value, (list, tuple, np.ndarray)) or len(value) != count:
+    if not isinstance(value, (list, tuple, np.ndarray)) or np.shape(value)[:1] != (count,):
         raise ValueError(f"{where} must be {count} numbers, not {value!r}")
     return [_number(where, part) for part in value]
 
@@ -267,6 +271,12 @@ def _repeated(leaf: Any, batch: tuple[int, ...]) -> np.ndarray:
     """A leaf with the same value in every row."""
     leaf = np.asarray(leaf)
     return np.array(np.broadcast_to(leaf.reshape(leaf.shape + (1,) * len(batch)), (*leaf.shape, *batch)))[()]
+
+
+def _refuse_no_way(state: Any) -> None:
+    """Refuses one state without batch axis in which the robot stands on the goal: progress is a share of the way."""
+    if not np.hypot(*(state.goal - state.position)) > 0.0:
+        raise ValueError(f"the goal must not be the robot's own place, {state.position.tolist()}")
 
 
 def _refuse_overlaps(params: Any, state: State) -> None:

@@ -127,7 +127,20 @@ def test_every_kind_of_integer_is_the_same_action(env_id):
     assert all(same(outcomes[0], outcome) for outcome in outcomes)
 
 
-BAD_ACTIONS = [-1, 10_000, 1.5, 1.0, np.float64(1.0), np.nan, np.array([1, 0]), np.array([]), np.array(1.0), None, "1"]
+BAD_ACTIONS = [
+    -1,
+    10_000,
+    1.5,
+    1.0,
+    np.float64(1.0),
+    np.nan,
+    np.array([1, 0]),
+    np.array([]),
+    np.array(1.0),
+    None,
+    "1",
+    [[0], [0, 1]],
+]
 
 
 @every_id
@@ -147,8 +160,9 @@ def test_a_senseless_action_is_refused_with_the_legal_range(env_id, action):
 def test_one_senseless_action_stops_the_whole_vector_step(env_id, bad):
     env, twin = make_vec(env_id, num_envs=3), make_vec(env_id, num_envs=3)
     env.reset(seed=0), twin.reset(seed=0)
-    with pytest.raises((ValueError, TypeError)):
-        env.step([0, bad, 0])
+    for senseless in ([0, bad, 0], [[0], [0, bad], 0]):
+        with pytest.raises((ValueError, TypeError), match=r"actions? .*must be an integer from 0 to|actions must be"):
+            env.step(senseless)
     assert same(env.step(np.zeros(3, np.int64)), twin.step(np.zeros(3, np.int64)))
 
 
@@ -437,6 +451,14 @@ def test_what_is_no_state_and_no_options_is_refused_in_a_sentence(env_id):
     env.reset(seed=0)
     with pytest.raises(TypeError, match="set_state takes what get_state gave, not 3"):
         env.set_state(3)
+    before = env.get_state()
+    with pytest.raises(TypeError, match="a state of the same world, not None"):
+        env.set_state(before._replace(state=None, steps=7))
+    other = make("GridWorld-v0" if "Grid" not in env_id else "MyEnv-v0").unwrapped
+    other.reset(seed=0)
+    with pytest.raises(TypeError, match="a state of the same world"):
+        env.set_state(other.get_state())
+    assert same(before, env.get_state())
     for maker in (make, partial(make_vec, num_envs=2)):
         with pytest.raises(TypeError, match="options must be a dict or None, not 3"):
             maker(env_id).unwrapped.reset(options=3)

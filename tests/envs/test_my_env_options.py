@@ -137,6 +137,8 @@ def test_pose_goal_and_notice_options():
         {"layout": {"robot": [0, 0, float("nan")], "goal": [4, 0]}},
         {"layout": {"robot": [0, 0, 0], "goal": [4, 0], "robot_velocity": [5, 0]}},
         {"layout": {"robot": [0, 0, 0], "goal": [4, 0]}, "n_pedestrians": 2},
+        {"layout": {"robot": [0, 0, 0], "goal": [0, 0]}}, {"robot_pose": [0, 0, 0], "goal": [0, 0]},
+        {"goal": [10**400, 0]}, {"notice_prob": 10**400}, {"goal": np.array(0.0)},
     ],
 )  # fmt: skip
 def test_senseless_options_are_refused(options):
@@ -151,6 +153,7 @@ def test_senseless_options_are_refused(options):
         {"notice_prob": -0.1}, {"scenario": "maze"}, {"observation": "sonar"}, {"continuous": 1},
         {"pedestrian_radius": [0.3]}, {"pedestrian_radius": [0.3, 0.2]}, {"pedestrian_speed": [1, 0, 2, 1]},
         {"n_pedestrians": 14, "pedestrian_radius": [0.3, 0.35]}, {"discomfort_distance": 0.0}, {"goal_reward": "x"},
+        {"goal_reward": 10**400}, {"observation": ["lidar"]}, {"scenario": None}, {"notice_prob": float("nan")},
     ],
 )  # fmt: skip
 def test_senseless_arguments_are_refused(kwargs):

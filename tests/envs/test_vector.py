@@ -68,7 +68,9 @@ worlds = st.one_of(
     st.tuples(st.just(CARTPOLE), cartpole_arguments),
     st.tuples(st.just(GRIDWORLD), gridworld_arguments),
     st.tuples(st.just(BALLOON), balloon_arguments),
-    st.tuples(st.just(SWARM), st.fixed_dictionaries({"bees": st.sampled_from([1, 7, 8, 17])})),
+    st.tuples(
+        st.just(SWARM), st.fixed_dictionaries({"bees": st.sampled_from([1, 7, 8, 17]), "counted": st.booleans()})
+    ),
 )
 OPTIONS: dict[str, list[Any]] = {
     CARTPOLE: [{"low": -0.2, "high": 0.3}, {"low": 0.01}, {}],
@@ -212,6 +214,9 @@ def test_rows_without_a_seed_differ():
         ([1], ValueError, "one a row, 2, not 1"),
         (1.5, Error, "integer"),
         ("12", Error, "integer"),
+        ({1, 2}, Error, "integer"),
+        ({0: 1, 1: 2}, Error, "integer"),
+        (np.array(3.0), Error, "integer"),
         ([1, 2.0], Error, "integer"),
     ],
 )
@@ -254,7 +259,9 @@ def test_a_first_reset_needs_all_rows_and_a_step_needs_a_reset():
         ({"num_envs": 2.0}, TypeError, "num_envs must be an integer"),
         ({"max_episode_steps": 0}, ValueError, "max_episode_steps must be at least 1"),
         ({"max_episode_steps": True}, TypeError, "max_episode_steps must be an integer"),
-        ({"autoreset_mode": "Sometimes"}, ValueError, "Sometimes"),
+        ({"num_envs": 10**30}, ValueError, "num_envs must be at most 16,777,216, not 1000"),
+        ({"autoreset_mode": "Sometimes"}, ValueError, "one of 'NextStep', 'SameStep', 'Disabled', not 'Sometimes'"),
+        ({"autoreset_mode": None}, ValueError, "'Disabled', not None"),
         ({"render_mode": "human"}, ValueError, "None, 'rgb_array'"),
         ({"world": None}, TypeError, "needs a world"),
         ({"world": "worlds"}, ValueError, "module:function"),
