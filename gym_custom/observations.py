@@ -36,7 +36,7 @@ class ObservationPacker:
             return observation if observation.ndim == self._ndim else observation.reshape(self._space.shape)
         return _single(self._space, iter(parts))
 
-    def fill(self, out: Any, rows: slice, parts: Sequence[Any], num_envs: int) -> Any:
+    def fill(self, out: Any, rows: slice, parts: Any, num_envs: int) -> Any:
         """Writes rows of a batch of observations, as `gymnasium.vector.utils.batch_space` describes it.
 
         Args:

@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gym_custom.batch_rules import CalledRules, RecordedRules, batch_rules
+from gym_custom.batch_rules import CalledRules, batch_rules
 from gym_custom.plain_python import compiled
 from gym_custom.program import Scratch, record
+from gym_custom.recorded_rules import RecordedRules, TiledRules
 from gym_custom.recording import Table
 from gym_custom.scalar_math import scalar_namespace
 from gym_custom.state_layout import StateLayout
@@ -211,10 +212,10 @@ def test_what_cannot_be_recorded_is_said_so(rule):
         ("NumpyCartPole-v1", {"precision": "float32"}, RecordedRules),
         ("GridWorld-v0", {"slip": 0.3, "random_goal": True}, RecordedRules),
         ("worlds:make_balloon", {}, RecordedRules),
-        ("worlds:make_swarm", {}, RecordedRules),
-        ("MyEnv-v0", {}, RecordedRules),
-        ("MyEnvPartial-v0", {}, RecordedRules),
-        ("MyEnv-v0", {"observation": "state"}, RecordedRules),
+        ("worlds:make_swarm", {}, TiledRules),
+        ("MyEnv-v0", {}, TiledRules),
+        ("MyEnvPartial-v0", {}, TiledRules),
+        ("MyEnv-v0", {"observation": "state"}, TiledRules),
         ("worlds:make_swarm", {"counted": True}, CalledRules),
     ],
 )
