@@ -45,11 +45,9 @@ def check_priorities(name: str, values: Any, num_rows: int, largest: float = np.
     values = np.asarray(values, np.float64)
     if values.shape != (num_rows,):
         raise ValueError(f"{name} must have shape ({num_rows},), one for each row, got {values.shape}")
-    # as unsigned numbers the bits of larger, negative, infinite and NaN floats are larger than those of all others
-    bits = values.view(np.uint64)
-    if num_rows and bits.item(bits.argmax()) >= _bits(largest):
+    if largest_bits(values) >= float_bits(largest):
         good = (values >= 0) & (values < largest)
-        if good.all():  # a negative zero
+        if good.all():  # just a negative zero
             return values
         row = int(np.argmin(good))
         what = "finite and not negative" if not 0 <= values[row] < np.inf else f"less than {largest:.3g}"
@@ -57,8 +55,19 @@ def check_priorities(name: str, values: Any, num_rows: int, largest: float = np.
     return values
 
 
+def largest_bits(values: np.ndarray) -> int:
+    """The largest of the bit patterns of float64 values (k,) as unsigned numbers, 0 for none.
+
+    One pass tells what else takes several: patterns of negative, infinite and NaN floats are larger than those of all
+    others, which are in the order of the numbers. Only a negative zero looks bad and is none.
+    """
+    bits = values.view(np.uint64)
+    return bits.item(bits.argmax()) if len(bits) else 0
+
+
 @functools.lru_cache(maxsize=64)
-def _bits(value: float) -> int:
+def float_bits(value: float) -> int:
+    """The bit pattern of a float64 as an unsigned number."""
     return int(np.float64(value).view(np.uint64))
 
 

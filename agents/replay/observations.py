@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 
 from agents.replay.spaces import Layout
@@ -64,14 +66,13 @@ def same_rows(first: list[np.ndarray], second: list[np.ndarray]) -> np.ndarray:
     same = np.ones(len(first[0]), bool)
     for one, other in zip(first, second, strict=True):
         if one.size:
-            same &= np.logical_and.reduce(_words(one) == _words(other), 1)
+            word = _word(one.nbytes // len(one))
+            equal = one.reshape(len(one), -1).view(word) == other.reshape(len(one), -1).view(word)
+            same &= equal[:, 0] if equal.shape[1] == 1 else np.logical_and.reduce(equal, 1)
     return same
 
 
-def _words(array: np.ndarray) -> np.ndarray:
-    """The bytes of each row, (N, W), in the widest words that divide it."""
-    row_bytes = array.nbytes // len(array)
-    return array.reshape(len(array), -1).view(next(word for word, width in _WORDS if row_bytes % width == 0))
-
-
-_WORDS = [(np.dtype(f"u{width}"), width) for width in (8, 4, 2, 1)]
+@functools.cache
+def _word(row_bytes: int) -> np.dtype:
+    """The widest unsigned integer that divides a row."""
+    return np.dtype(f"u{next(width for width in (8, 4, 2, 1) if row_bytes % width == 0)}")

@@ -138,10 +138,10 @@ class PrioritizedMemory(RingMemory):
             TypeError, ValueError: As ``validate_experience``, or for a bad priority. Nothing is written then.
         """
         checked = self.ring.check(rows)
-        source = check_source(source, len(checked))
+        source = check_source(source, checked.count)
         if priorities is None:
-            priorities = np.full(len(checked), self._largest.get() if len(self.ring) else 1.0)
-        raw = check_priorities("priorities", priorities, len(checked), self._largest_priority)
+            priorities = np.full(checked.count, self._largest.get() if len(self.ring) else 1.0)
+        raw = check_priorities("priorities", priorities, checked.count, self._largest_priority)
         ids = self.ring.append(checked, source)
         self._write_newest(raw[-self.capacity :])
         return ids

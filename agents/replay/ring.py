@@ -2,47 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from gymnasium import spaces
 
 from agents.replay.checks import check_integer
 from agents.replay.observations import ObservationStore, same_rows
+from agents.replay.rows import Rows, check_rows, empty_columns
 from agents.replay.spaces import Layout
 from agents.replay.streams import Streams
 from agents.types import Experience, Transition
 
-COLUMNS: dict[type, dict[str, type]] = {
-    Experience: {"reward": np.float64, "terminated": np.bool_, "truncated": np.bool_},
-    Transition: {"reward": np.float64, "discount": np.float64},
-}
-"""What each kind of row holds between action and next_obs."""
 CHUNK = 65_536
 """Rows that move at once when the ring is resized, so that large rows need little room twice."""
-
-
-class Rows(NamedTuple):
-    """A checked batch, ready to be stored."""
-
-    kind: type
-    obs: list[np.ndarray]
-    action: list[np.ndarray]
-    columns: dict[str, np.ndarray]
-    next_obs: list[np.ndarray]
-
-    def __len__(self) -> int:
-        return len(self.columns["reward"])
-
-    def since(self, start: int) -> Rows:
-        """The rows from ``start`` on."""
-        return Rows(
-            self.kind,
-            [array[start:] for array in self.obs],
-            [array[start:] for array in self.action],
-            {name: column[start:] for name, column in self.columns.items()},
-            [array[start:] for array in self.next_obs],
-        )
 
 
 class Ring:
@@ -130,18 +103,10 @@ class Ring:
             TypeError: If it is no Experience or Transition, or not of the kind that this ring holds.
             ValueError: If a shape, dtype or value does not fit.
         """
-        kind = type(rows)
-        if kind not in COLUMNS:
-            raise TypeError(f"rows must be an Experience or a Transition, got {kind.__name__}")
-        if self.kind not in (None, kind):
-            raise TypeError(f"this memory holds rows of kind {self.kind.__name__}, got {kind.__name__}")
-        obs, next_obs = self.obs_layout.flatten(rows.obs), self.obs_layout.flatten(rows.next_obs, "next_obs")
-        action = self.action_layout.flatten(rows.action)
-        columns = {name: _column(name, getattr(rows, name), dtype) for name, dtype in COLUMNS[kind].items()}
-        for name, array in (("action", action[0]), ("next_obs", next_obs[0]), *columns.items()):
-            if len(array) != len(obs[0]):
-                raise ValueError(f"{name} has {len(array)} rows, obs has {len(obs[0])}")
-        return Rows(kind, obs, action, columns, next_obs)
+        checked = check_rows(rows, self.obs_layout, self.action_layout)
+        if self.kind not in (None, checked.kind):
+            raise TypeError(f"this memory holds rows of kind {self.kind.__name__}, got {checked.kind.__name__}")
+        return checked
 
     def append(self, rows: Rows, source: np.ndarray | int) -> np.ndarray:
         """Store checked rows, in order; of more than ``capacity`` the newest ones.
@@ -149,17 +114,20 @@ class Ring:
         Returns:
             Ids of all rows given, (N,).
         """
-        ids = np.arange(self.inserted, self.inserted + len(rows))
-        if not len(rows):
+        first, count = self.inserted, rows.count
+        ids = np.arange(first, first + count)
+        if not count:
             return ids
-        self._open_columns(rows.kind)
-        self.drop_before(max(self.oldest, self.inserted + len(rows) - self.capacity))
-        self.inserted += len(rows)
-        skipped = max(0, len(rows) - self.capacity)
+        if self.kind is None:
+            self.kind, self.columns = rows.kind, empty_columns(rows.kind, self.capacity)
+        self.drop_before(max(self.oldest, first + count - self.capacity))
+        self.inserted += count
+        skipped = max(0, count - self.capacity)
         if skipped:
             rows, source = rows.since(skipped), source if isinstance(source, int) else source[skipped:]
-        self._write(rows, source)
-        self._link(ids[skipped:], rows, source)
+        runs = self.runs(first + skipped, count - skipped)
+        self._write(runs, rows, source)
+        self._link(runs, ids[skipped:], rows, source)
         return ids
 
     def drop_before(self, oldest: int) -> None:
@@ -169,7 +137,7 @@ class Ring:
         for slots, _ in self.runs(self.oldest, min(oldest, self.inserted) - self.oldest):
             places = self.next[slots]
             self.store.release(places[places >= self.capacity])
-            places[:] = 0
+            self.next[slots] = 0
         self.oldest = oldest
 
     def clear(self) -> None:
@@ -180,7 +148,7 @@ class Ring:
     def record(self, slots: np.ndarray) -> Experience | Transition:
         """The rows in these slots as they were given, whatever the shape of ``slots``."""
         kind = self.kind or Experience
-        columns = [column.take(slots) for column in (self.columns or _columns(kind, 0)).values()]
+        columns = [column.take(slots) for column in (self.columns or empty_columns(kind, 0)).values()]
         return kind(self.obs(slots), self.action(slots), *columns, self.next_obs(slots))
 
     def obs(self, slots: np.ndarray) -> Any:
@@ -228,58 +196,38 @@ class Ring:
         self.next[here[own]] = places = self.store.reserve(int(own.sum()))
         self.store.write(places, other.store.take(after[own]))
 
-    def _open_columns(self, kind: type) -> None:
-        if self.kind is None:
-            self.kind = kind
-            self.columns = _columns(kind, self.capacity)
-
-    def _write(self, rows: Rows, source: np.ndarray | int) -> None:
-        """Store the newest rows, except for their next observations."""
-        for slots, part in self.runs(self.inserted - len(rows), len(rows)):
-            for store, array in zip(self.store.arrays, rows.obs, strict=True):
+    def _write(self, runs: list[tuple[slice, slice]], rows: Rows, source: np.ndarray | int) -> None:
+        """Store rows, except for their next observations."""
+        stores = [*self.store.arrays, *self.actions, *self.columns.values()]
+        arrays = [*rows.obs, *rows.action, *rows.columns]
+        for slots, part in runs:
+            for store, array in zip(stores, arrays, strict=True):
                 store[slots] = array[part]
-            for store, array in zip(self.actions, rows.action, strict=True):
-                store[slots] = array[part]
-            for name, column in rows.columns.items():
-                self.columns[name][slots] = column[part]
             self.source[slots] = source if isinstance(source, int) else source[part]
 
-    def _link(self, ids: np.ndarray, rows: Rows, source: np.ndarray | int) -> None:
+    def _link(self, runs: list[tuple[slice, slice]], ids: np.ndarray, rows: Rows, source: np.ndarray | int) -> None:
         """Find for each next_obs the slot that holds it already, or give it an own place."""
         slots = ids % self.capacity
         split = self.streams.advance(source, ids)
-        after = np.full(len(ids), -1)
-        same = same_rows([a[split.earlier] for a in rows.next_obs], [a[split.later] for a in rows.obs])
-        after[split.earlier] = np.where(same, slots[split.later], -1)
-        self._link_newest(split.newest_before, rows, split.first, slots)
-        own = np.flatnonzero(after < 0)
+        alone = np.ones(len(ids), bool)
+        earlier, later = split.earlier, split.later
+        alone[earlier] = ~same_rows([array[earlier] for array in rows.next_obs], [array[later] for array in rows.obs])
+        own = alone.nonzero()[0]
+        after = np.empty(len(ids), np.int64)
+        after[earlier] = slots[later]
         after[own] = places = self.store.reserve(len(own))
         self.store.write(places, [array[own] for array in rows.next_obs])
-        for part, run in self.runs(int(ids[0]), len(ids)):
+        for part, run in runs:
             self.next[part] = after[run]
+        for newest, row in split.joints:
+            self._link_newest(newest, int(slots[row]), [array[row] for array in rows.obs])
 
-    def _link_newest(self, newest: np.ndarray, rows: Rows, first: np.ndarray, slots: np.ndarray) -> None:
-        """Link each source's newest row before the batch, if alive, to its first row in the batch."""
-        alive = newest >= self.oldest
-        if not alive.any():
+    def _link_newest(self, newest: int, slot: int, obs: list[np.ndarray]) -> None:
+        """Link a source's newest row before the batch, if alive, to its first row in the batch."""
+        if newest < self.oldest:
             return
-        before, first = newest[alive] % self.capacity, first[alive]
-        places = self.next[before]
-        same = same_rows(self.store.take(places), [array[first] for array in rows.obs])
-        self.store.release(places[same])
-        self.next[before[same]] = slots[first[same]]
-
-
-def _columns(kind: type, size: int) -> dict[str, np.ndarray]:
-    return {name: np.zeros(size, dtype) for name, dtype in COLUMNS[kind].items()}
-
-
-def _column(name: str, values: Any, dtype: type) -> np.ndarray:
-    array = np.asarray(values)
-    if array.ndim != 1:
-        raise ValueError(f"{name} must have shape (N,), got {array.shape}")
-    if array.dtype.kind not in ("b" if dtype is np.bool_ else "biuf"):
-        raise ValueError(f"{name} must hold {np.dtype(dtype)} values, got {array.dtype}")
-    if name == "discount" and len(array) and not 0 <= np.minimum.reduce(array) <= np.maximum.reduce(array) <= 1:
-        raise ValueError(f"discount must lie in [0, 1], got {array[~((array >= 0) & (array <= 1))][0]}")
-    return array.astype(dtype, copy=False)
+        before = newest % self.capacity
+        place = int(self.next[before])
+        if all(store[place].tobytes() == leaf.tobytes() for store, leaf in zip(self.store.arrays, obs, strict=True)):
+            self.store.release(self.next[before : before + 1])
+            self.next[before] = slot

@@ -9,7 +9,8 @@ import numpy as np
 import psutil
 
 from agents.replay.checks import check_integer
-from agents.replay.ring import COLUMNS, Ring
+from agents.replay.ring import Ring
+from agents.replay.rows import COLUMNS
 from agents.types import Experience, Transition
 
 FORMAT = 1

@@ -15,17 +15,14 @@ class Split(NamedTuple):
 
     earlier: Rows  # (P,), rows that have a next row of the same source in the batch
     later: Rows  # (P,), that next row
-    first: np.ndarray  # (S,), first row of each source
-    newest_before: np.ndarray  # (S,), id of the source's newest row before the batch, -1 for none
+    joints: list[tuple[int, int]]  # per source: id of its newest row before the batch, its first row in the batch
 
 
 class Streams:
     """The newest row of each source."""
 
     def __init__(self) -> None:
-        self.sources = np.zeros(0, np.int64)  # (S,), sorted
-        self.newest = np.zeros(0, np.int64)  # (S,), ids
-        self._place_of: dict[int, np.ndarray] = {}  # what is known of ``sources`` as it is, for single sources
+        self.newest: dict[int, int] = {}  # by source: id
 
     def advance(self, sources: np.ndarray | int, ids: np.ndarray) -> Split:
         """Split a batch with these ids (N,) into streams and remember the newest row of each.
@@ -36,38 +33,23 @@ class Streams:
         """
         if isinstance(sources, int):
             count = len(ids)
-            place = self._place_of.get(sources)
-            if place is None:
-                place = self._places(np.array([sources]))
-                self._place_of[sources] = place
-            split = Split(slice(0, count - 1), slice(1, count), np.zeros(1, np.int64), self.newest[place])
-            self.newest[place] = ids[-1]
-            return split
+            joints = [(self.newest[sources], 0)] if sources in self.newest else []
+            self.newest[sources] = ids.item(-1)
+            return Split(slice(0, count - 1), slice(1, count), joints)
         order = np.argsort(sources, kind="stable")
         ordered = sources[order]
         continues = ordered[1:] == ordered[:-1]
-        starts, ends = np.append(True, ~continues), np.append(~continues, True)
-        place = self._places(ordered[starts])
-        split = Split(order[:-1][continues], order[1:][continues], order[starts], self.newest[place])
-        self.newest[place] = ids[order[ends]]
-        return split
-
-    def _places(self, sources: np.ndarray) -> np.ndarray:
-        """Where these distinct sources stand; new ones are entered."""
-        place = self.sources.searchsorted(sources)
-        known = np.zeros(len(sources), bool)
-        inside = place < len(self.sources)
-        known[inside] = self.sources[place[inside]] == sources[inside]
-        if known.all():
-            return place
-        self._place_of = {}
-        self.sources = np.insert(self.sources, place[~known], sources[~known])
-        self.newest = np.insert(self.newest, place[~known], -1)
-        return self.sources.searchsorted(sources)
+        firsts, lasts = order[np.append(True, ~continues)], order[np.append(~continues, True)]
+        present = sources[firsts].tolist()
+        joints = [(self.newest[s], row) for s, row in zip(present, firsts.tolist(), strict=True) if s in self.newest]
+        self.newest.update(zip(present, ids[lasts].tolist(), strict=True))
+        return Split(order[:-1][continues], order[1:][continues], joints)
 
 
 def check_source(source: Any, num_rows: int) -> np.ndarray | int:
     """``source`` of ``append`` as one int, or as int64 (num_rows,); else ValueError."""
+    if type(source) is int:
+        return source
     array = np.asarray(source)
     if array.dtype.kind not in "iu":
         raise ValueError(f"source must be an integer or one integer a row, got {source!r}")

@@ -162,7 +162,7 @@ class SumTree:
             running = np.dot(level.blocks.take(node, 0), UPPER)  # (k, FAN_OUT)
             running[:, -1] = np.inf  # a rest that was rounded up to the block's sum belongs to the last child
             if len(rest) < LARGE:
-                child = (running.T > rest).argmax(0)
+                child = (rest < running.T).argmax(0)
             else:
                 child = (running <= rest.repeat(FAN_OUT).reshape(-1, FAN_OUT)).argmin(1)
             node = node * _WIDTH + child
