@@ -44,6 +44,9 @@ def save(path: str | Path, checkpoint: Checkpoint) -> None:
 def _replacing(path: str | Path) -> Iterator[IO[bytes]]:
     """Open a temporary file that takes the path's place once all is written."""
     target = Path(path)
+    if target.exists() and not target.is_file():
+        raise ValueError(f"{str(path)!r} is no file, so it cannot be replaced by one")
+    target.parent.mkdir(parents=True, exist_ok=True)
     temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
         with temporary.open("wb") as file:

@@ -83,7 +83,14 @@ def _serves(envs: VectorEnv) -> bool:
 def _single(source: EnvSource) -> Callable[[], gym.Env]:
     if source.spec is not None:
         return partial(gym.make, source.spec, disable_env_checker=True)
-    return cloudpickle.loads(source.factory)
+    return partial(_made, cloudpickle.loads(source.factory))
+
+
+def _made(factory: Callable[[], gym.Env]) -> gym.Env:
+    env: object = factory()
+    if not isinstance(env, gym.Env):
+        raise TypeError(f"the env factory must return a gymnasium.Env, not {env!r}")
+    return env
 
 
 class Seeds(NamedTuple):
@@ -103,11 +110,23 @@ def spaces_of(source: EnvSource) -> tuple[gym.Space[Any], gym.spaces.Discrete]:
     """Observation and action space of one env.
 
     Raises:
-        ValueError: the actions are not Discrete.
+        ValueError: the actions are not Discrete, or the observations hold no numbers.
     """
     envs = make_envs(source, 1)
     observation_space, action_space = envs.single_observation_space, envs.single_action_space
     envs.close()
     if not isinstance(action_space, gym.spaces.Discrete):
         raise ValueError(f"Ape-X needs Discrete actions, not {action_space} (of {source.name})")
+    if not _holds_numbers(observation_space):
+        legal = "Box, Discrete, MultiDiscrete, MultiBinary, and Dict and Tuple of them"
+        raise ValueError(f"Ape-X cannot read {observation_space} (of {source.name}); legal are {legal}")
     return observation_space, action_space
+
+
+def _holds_numbers(space: gym.Space) -> bool:
+    """Whether a network can read such observations."""
+    if isinstance(space, (gym.spaces.Dict, gym.spaces.Tuple)):
+        parts = list(space.values() if isinstance(space, gym.spaces.Dict) else space)
+        return bool(parts) and all(map(_holds_numbers, parts))
+    plain = (gym.spaces.Box, gym.spaces.Discrete, gym.spaces.MultiDiscrete, gym.spaces.MultiBinary)
+    return isinstance(space, plain)

@@ -56,7 +56,7 @@ class Run:
                     self._evaluate()
                 if self._due(self._saved, config.checkpoint_interval):
                     self.checkpoint()
-            else:
+            elif event is not None:
                 self._reporter.update(event)
                 if agent.learner.updates == updates + 1:
                     self._reporter.say("learner starts")
@@ -134,9 +134,11 @@ def new_folder(wanted: str | None, env_name: str) -> Path:
     """
     if wanted is not None:
         folder = Path(wanted)
-        if (folder / "config.json").exists():
-            raise ValueError(f"run_folder {wanted} holds another run: choose a new one, or resume that run")
         folder.mkdir(parents=True, exist_ok=True)
+        try:
+            (folder / "config.json").touch(exist_ok=False)  # of two runs that begin at once, only one makes it
+        except FileExistsError:
+            raise ValueError(f"run_folder {wanted} holds another run: choose a new one, or resume that run") from None
         return folder
     stem = f"runs/{env_name.replace('/', '_')}_{time.strftime('%Y%m%d-%H%M%S')}"
     for number in itertools.count(1):

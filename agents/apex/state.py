@@ -60,7 +60,8 @@ def restore(agent: ApeX, checkpoint: Checkpoint, memory: ReplayMemory | None = N
     except CheckpointError:
         raise
     except (KeyError, TypeError, ValueError, RuntimeError, AttributeError, MemoryError) as error:
-        raise CheckpointError(f"the checkpoint does not fit {agent.source.name}: {error}") from error
+        reason = " ".join(str(error).split())
+        raise CheckpointError(f"the checkpoint does not fit {agent.source.name}: {reason}") from error
 
 
 def _restore_networks(agent: ApeX, tensors: dict[str, Any]) -> None:
