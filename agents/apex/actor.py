@@ -5,15 +5,14 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-import torch
 from gymnasium.vector import VectorEnv
 
 from agents.apex.channel import ActorChannel, Block, Episode
 from agents.apex.config import ApeXConfig
 from agents.apex.envs import EnvSource, Seeds, actor_seeds, make_envs
+from agents.apex.features import feature_array
 from agents.apex.frozen import FrozenNetwork
-from agents.apex.loss import columns, draw_exploration, epsilon_greedy, row_epsilons, td_error
-from agents.apex.network import feature_array, make_network, to_arrays
+from agents.apex.loss import draw_exploration, epsilon_greedy, row_epsilons, td_error
 from agents.apex.steps import SingleSteps, StepBuffer
 from agents.nstep import NStepAccumulator
 from agents.types import Experience, Transition, Weights
@@ -30,13 +29,10 @@ class ActorPlan(NamedTuple):
     steps_only: bool = False  # send Experiences instead of windows
 
 
-def build_actor(plan: ActorPlan) -> Actor:
-    """Make an actor with its envs, its share of the epsilons and its own random numbers."""
+def build_actor(plan: ActorPlan, weights: Weights) -> Actor:
+    """Make an actor with its envs, its share of the epsilons, its own random numbers and its first weights."""
     config, rows = plan.config, plan.config.envs_per_actor
     envs = make_envs(plan.source, rows)
-    network = make_network(
-        envs.single_observation_space, envs.single_action_space, config.hidden_sizes, config.layer_norm, plan.seed
-    )
     epsilons = row_epsilons(config.max_epsilon, config.epsilon_alpha, config.num_actors * rows)
     own = epsilons[plan.actor * rows : (plan.actor + 1) * rows]
     windows: NStepAccumulator | SingleSteps = NStepAccumulator(config.n_step, config.gamma, rows)
@@ -44,7 +40,7 @@ def build_actor(plan: ActorPlan) -> Actor:
         first = (plan.life * config.num_actors + plan.actor) * rows
         windows = SingleSteps(np.arange(first, first + rows))
     seeds = actor_seeds(plan.seed, plan.actor, plan.life, rows)
-    return Actor(envs, Weights(0, to_arrays(network)), config, plan.actor, own, windows, seeds)
+    return Actor(envs, weights, config, plan.actor, own, windows, seeds)
 
 
 class Actor:
@@ -159,6 +155,8 @@ class Actor:
         (obs, q), (next_obs, q_next) = self.buffer.look_up(places), self.buffer.look_up(windows.next_obs)
         windows = windows._replace(obs=obs, next_obs=next_obs)
         errors = priorities(as_windows(windows, self.config.gamma), q, q_next, self.config.reward_scale)
+        if not np.isfinite(errors).all():
+            raise ValueError(_cause(self.buffer.reward))
         steps = int(np.count_nonzero(valid))
         return Block(windows, errors, self.index, stream, steps, self.weights.version, self._finished())
 
@@ -170,6 +168,14 @@ class Actor:
         lengths = _sums_until(t, row, buffer.valid, self._lengths)
         columns = (row + self._first_row, self.epsilons[row], returns, lengths)
         return tuple(map(Episode, *(column.tolist() for column in columns)))
+
+
+def _cause(rewards: np.ndarray) -> str:
+    """One sentence about errors that are not finite."""
+    wrong = rewards[~np.isfinite(rewards)]
+    if wrong.size:
+        return f"the env gave the reward {wrong[0]}: rewards must be finite"
+    return "the action values are not finite: an observation is not, rewards are too large, or learning has diverged"
 
 
 def _sums_until(t: np.ndarray, row: np.ndarray, values: np.ndarray, begun: np.ndarray) -> np.ndarray:
@@ -206,8 +212,9 @@ def priorities(windows: Transition, q: np.ndarray, q_next: np.ndarray, reward_sc
 
     An actor has no target network, so the same values choose the action after the window and rate it.
     """
-    after = torch.from_numpy(q_next)
-    return td_error(torch.from_numpy(q), *columns(windows, reward_scale), after, after).abs().numpy()
+    reward = np.asarray(windows.reward, np.float32) * np.float32(reward_scale)
+    discount = np.asarray(windows.discount, np.float32)
+    return np.abs(td_error(q, windows.action, reward, discount, q_next, q_next))
 
 
 def run_actor(actor: Actor, channel: ActorChannel) -> None:

@@ -58,7 +58,9 @@ class ApeX:
     ) -> None:
         self.source = resolve(env)
         self.config = ApeXConfig.preset(self.source.name) if config is None else config
-        self.seed, self.verbose = seed, verbose
+        if not isinstance(self.config, ApeXConfig):
+            raise TypeError(f"config must be an ApeXConfig or None, not {config!r}")
+        self.seed, self.verbose = _legal_seed(seed), verbose
         self.observation_space, self.action_space = spaces_of(self.source)
         network = make_network(
             self.observation_space, self.action_space, self.config.hidden_sizes, self.config.layer_norm, seed
@@ -91,6 +93,10 @@ class ApeX:
             KeyboardInterrupt: after Ctrl+C, once the state is saved to the run folder and the actors have ended.
         """
         warmup = self.config.warmup_steps - self.num_timesteps
+        if isinstance(total_timesteps, float) and total_timesteps.is_integer():
+            total_timesteps = int(total_timesteps)  # 1e6
+        if not isinstance(total_timesteps, (int, np.integer)) or isinstance(total_timesteps, bool):
+            raise TypeError(f"total_timesteps must be an integer, not {total_timesteps!r}")
         if total_timesteps <= max(warmup, 0):
             raise ValueError(
                 f"total_timesteps must be more than the warm-up's {max(warmup, 0)} steps, not {total_timesteps}"
@@ -170,9 +176,9 @@ class ApeX:
     def _make_cluster(self) -> Cluster:
         steps = wants_steps(self.memory)
         plans = [ActorPlan(self.source, self.config, self.seed, i, life, steps) for i, life in enumerate(self.lives)]
-        if self.config.cluster == "inline":
-            return InlineCluster(plans)
         weights = self.learner.weights()
+        if self.config.cluster == "inline":
+            return InlineCluster(plans, weights)
         return LocalCluster(plans, weights, self.config.max_restarts, self.config.watchdog_seconds)
 
     def _make_memory(self) -> PrioritizedMemory:
@@ -234,12 +240,13 @@ class ApeX:
             CheckpointError: a ValueError: the file holds no weights of this network's shapes.
         """
         weights = checkpoint.load_tensors(path)
-        learner = self.learner
-        for network in (self.policy, learner.network, learner.target, learner.average):
-            try:
-                network.load_state_dict(weights)
-            except (RuntimeError, TypeError, AttributeError) as error:
-                raise CheckpointError(f"{path} holds no weights for this network: {error}") from error
+        try:
+            deepcopy(self.policy).load_state_dict(weights)  # what does not fit is copied as far as it does
+        except (RuntimeError, TypeError, AttributeError) as error:
+            reason = " ".join(str(error).split())
+            raise CheckpointError(f"{path} holds no weights for this network: {reason}") from error
+        for network in (self.policy, self.learner.network, self.learner.target, self.learner.average):
+            network.load_state_dict(weights)
 
     def description(self) -> dict[str, Any]:
         """What the run is, as JSON types."""
@@ -262,6 +269,13 @@ class ApeX:
         """Put the best evaluated weights into the policy (the last averaged ones with ``keep_best=False``)."""
         judged = self.config.keep_best and self.best_return > -np.inf
         self.policy.load_state_dict(self.best if judged else self.learner.average.state_dict())
+
+
+def _legal_seed(seed: Any) -> int:
+    """The seed as an integer that both NumPy and torch take."""
+    if not isinstance(seed, (int, np.integer)) or isinstance(seed, bool) or not 0 <= seed < 1 << 63:
+        raise ValueError(f"seed must be an integer from 0 to 2**63 - 1, not {seed!r}")
+    return int(seed)
 
 
 def _is_single(space: gym.Space, observation: Any) -> bool:

@@ -50,7 +50,9 @@ class Seat:
     """
 
     def __init__(self, plan: ActorPlan, mailbox: Mailbox) -> None:
-        self.actor = build_actor(plan)
+        weights = mailbox.newer_than(-1)
+        assert weights is not None  # the cluster's first ones
+        self.actor = build_actor(plan, weights)
         self.channel = InlineChannel(mailbox)
         self._tape: list[np.ndarray] = []  # of actions, (T, E) a block
 
@@ -90,11 +92,13 @@ class InlineCluster:
 
     Args:
         plans: one an actor.
+        weights: the first that the actors get.
     """
 
-    def __init__(self, plans: list[ActorPlan]) -> None:
+    def __init__(self, plans: list[ActorPlan], weights: Weights) -> None:
         self._plans = plans
         self._mailbox = Mailbox()
+        self.publish(weights)
         self._seats: list[Seat] = []
         self._turn = 0
 

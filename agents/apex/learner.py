@@ -13,12 +13,12 @@ from torch import Tensor
 
 from agents.apex.channel import Block, Cluster
 from agents.apex.config import ApeXConfig
-from agents.apex.loss import columns, td_error, weighted_huber
+from agents.apex.loss import td_error, weighted_huber
 from agents.apex.network import DuelingNetwork, FlatParameters, features, to_arrays
 from agents.apex.ratio import SamplesPerInsert
 from agents.apex.steps import wants_steps
 from agents.replay import ReplayMemory
-from agents.types import Weights
+from agents.types import Transition, Weights
 
 POLL_SECONDS = 0.1  # how long the learner waits for rows before it looks after its actors
 
@@ -99,7 +99,8 @@ class Learner:
         with torch.no_grad():
             q_next, q_next_target = self.network(next_obs), self.target(next_obs)
         q = self.network(obs)
-        return td_error(q, *columns(windows, self.config.reward_scale), q_next, q_next_target), q.detach().mean().item()
+        columns = _columns(windows, self.config.reward_scale)
+        return td_error(q, *columns, q_next, q_next_target), q.detach().mean().item()
 
     def _descend(self, loss: Tensor, learning_rate: float) -> None:
         self.gradient.zero_()
@@ -110,7 +111,16 @@ class Learner:
         self.optimizer.step()
 
 
-def train(learner: Learner, cluster: Cluster, ratio: SamplesPerInsert, total_steps: int) -> Iterator[Block | Update]:
+def _columns(windows: Transition, reward_scale: float) -> tuple[Tensor, Tensor, Tensor]:
+    """Action (N,), int64, scaled reward (N,) and discount (N,) of windows, as ``td_error`` takes them."""
+    reward = torch.from_numpy(np.asarray(windows.reward, np.float32) * np.float32(reward_scale))
+    discount = torch.from_numpy(np.asarray(windows.discount, np.float32))
+    return torch.from_numpy(np.asarray(windows.action, np.int64)), reward, discount
+
+
+def train(
+    learner: Learner, cluster: Cluster, ratio: SamplesPerInsert, total_steps: int
+) -> Iterator[Block | Update | None]:
     """Alternate between receiving blocks and updating, so that the ratio always holds.
 
     Rows wait in the channel, and actors with them, whenever training is due: no side can run away from the other.
@@ -122,7 +132,7 @@ def train(learner: Learner, cluster: Cluster, ratio: SamplesPerInsert, total_ste
         total_steps: env steps, counted over the agent's life, at which to stop.
 
     Yields:
-        Each block once its rows are stored, and each update.
+        Each block once its rows are stored, each update, and None some times a second while it waits for a block.
     """
     published = -1
     while True:
@@ -142,3 +152,4 @@ def train(learner: Learner, cluster: Cluster, ratio: SamplesPerInsert, total_ste
                 yield block
             else:
                 cluster.check()
+                yield None

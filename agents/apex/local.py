@@ -14,11 +14,13 @@ import threading
 import time
 import traceback
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from typing import Any, NamedTuple
 
 import cloudpickle
-import torch
 
 from agents.apex.actor import ActorPlan, build_actor, run_actor
 from agents.apex.channel import ActorError, Block, Closed
@@ -27,6 +29,7 @@ from agents.types import Weights
 
 BLOCKS_UNDER_WAY = 2  # per actor: one being stored, one on its way
 STOP_SECONDS = 1.0  # until a child that does not end by itself is ended
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")  # what NumPy's libraries and torch read
 
 _spawn = multiprocessing.get_context("spawn")
 
@@ -66,6 +69,12 @@ class LocalChannel:
             self._version = weights.version
         return weights
 
+    def first_weights(self) -> Weights:
+        """Give the newest weights, whether this actor has had them or not."""
+        while (weights := self._mailbox.newer_than(-1)) is None:
+            pass  # always in the middle of writing
+        return weights
+
     def _send(self, message: Block | Failure, most_under_way: int) -> None:
         self._wait_until(most_under_way)
         try:
@@ -93,12 +102,11 @@ def actor_process(plan_bytes: bytes, connection: Connection, mailbox: SharedMail
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl+C is the learner's business
     _end_with_parent()
-    torch.set_num_threads(1)
     channel = LocalChannel(connection, mailbox)
     for attempt in itertools.count():
         try:
             plan: ActorPlan = cloudpickle.loads(plan_bytes)
-            run_actor(build_actor(plan._replace(life=plan.life + attempt)), channel)
+            run_actor(build_actor(plan._replace(life=plan.life + attempt), channel.first_weights()), channel)
         except Closed:
             return
         except BaseException:
@@ -120,6 +128,32 @@ def _end_with_parent() -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
+@contextmanager
+def _ctrl_c_later() -> Iterator[None]:
+    """Processes started in here never see Ctrl+C, not even before they ignore it; the caller sees it afterwards."""
+    resource_tracker.ensure_running()  # else spawning does that, which unblocks the signal
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Processes started meanwhile compute on one thread each, or they would take each other's cores."""
+    before = {name: os.environ.get(name) for name in THREADS}
+    os.environ.update(dict.fromkeys(THREADS, "1"))
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
 class _Child:
     """One actor's process and what is known about it."""
 
@@ -135,7 +169,8 @@ class _Child:
         self.process = _spawn.Process(
             target=actor_process, args=arguments, name=f"apex-actor-{self.plan.actor}", daemon=True
         )
-        self.process.start()
+        with _ctrl_c_later(), _one_thread():
+            self.process.start()
         other.close()  # so that the child's end is the only one, and its death is seen here
 
     def condition(self, now: float) -> str:

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-import torch
-from torch import Tensor
 
-from agents.types import Transition
+Array = Any
+"""A NumPy array in actors, which do without torch, and a tensor in the learner."""
 
 
-def td_error(
-    q: Tensor, action: Tensor, reward: Tensor, discount: Tensor, q_next: Tensor, q_next_target: Tensor
-) -> Tensor:
+def td_error(q: Array, action: Array, reward: Array, discount: Array, q_next: Array, q_next_target: Array) -> Array:
     """Temporal-difference error of n-step double Q-learning, target minus estimate.
 
     ``reward + discount * q_next_target[argmax q_next] - q[action]``: van Hasselt et al. 2016 (arXiv 1509.06461), eq. 4,
@@ -31,19 +28,23 @@ def td_error(
     Returns:
         The signed errors, (N,); without gradient through the target.
     """
-    best = q_next.argmax(dim=1, keepdim=True)  # (N, 1)
-    target = reward + discount * q_next_target.gather(1, best).squeeze(1)
-    return target.detach() - q.gather(1, action.unsqueeze(1)).squeeze(1)
+    target = reward + discount * _pick(_constant(q_next_target), q_next.argmax(1))
+    return target - _pick(q, action)
 
 
-def columns(windows: Transition, reward_scale: float) -> tuple[Tensor, Tensor, Tensor]:
-    """Action (N,), int64, scaled reward (N,) and discount (N,) of windows, as ``td_error`` takes them."""
-    reward = torch.from_numpy(np.asarray(windows.reward, np.float32) * np.float32(reward_scale))
-    discount = torch.from_numpy(np.asarray(windows.discount, np.float32))
-    return torch.from_numpy(np.asarray(windows.action, np.int64)), reward, discount
+def _constant(values: Array) -> Array:
+    """The same without gradient."""
+    return values if isinstance(values, np.ndarray) else values.detach()
 
 
-def weighted_huber(error: Tensor, weights: Tensor) -> Tensor:
+def _pick(q: Array, action: Array) -> Array:
+    """The value of one action a row, (N,)."""
+    if isinstance(q, np.ndarray):
+        return q[np.arange(len(q)), action]
+    return q.gather(1, action.unsqueeze(1)).squeeze(1)
+
+
+def weighted_huber(error: Array, weights: Array) -> Array:
     """Mean over the batch of weight times Huber's function with threshold 1.
 
     The weight multiplies the loss, not the error within it (Schaul et al. 2016, arXiv 1511.05952, section 3.4).
@@ -55,8 +56,9 @@ def weighted_huber(error: Tensor, weights: Tensor) -> Tensor:
     Returns:
         A scalar.
     """
-    small = error.abs().clamp(max=1.0)
-    return (weights * small * (error.abs() - 0.5 * small)).mean()
+    size = abs(error)
+    small = size.clip(max=1.0)
+    return (weights * small * (size - 0.5 * small)).mean()
 
 
 def row_epsilons(max_epsilon: float, alpha: float, num_rows: int) -> np.ndarray:

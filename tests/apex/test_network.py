@@ -8,13 +8,12 @@ import pytest
 import torch
 from gymnasium.vector.utils import batch_space
 
+from agents.apex.features import feature_array, input_range
 from agents.apex.frozen import FrozenNetwork
 from agents.apex.network import (
     DuelingNetwork,
     FlatParameters,
-    feature_array,
     features,
-    input_range,
     load_arrays,
     make_network,
     to_arrays,
