@@ -146,15 +146,16 @@ class RingMemory:
     def _batch(
         self, batch_size: int, n_step: int, discount: float | None, sequence_length: int, source: int | None
     ) -> Batch:
-        if self.ring.kind is Transition and (n_step != 1 or sequence_length != 1 or discount is not None):
-            raise ValueError("n_step, discount and sequence_length are for Experiences; these rows are Transitions")
+        if self.ring.kind is Transition:
+            if n_step != 1 or sequence_length != 1 or discount is not None:
+                raise ValueError("n_step, discount and sequence_length are for Experiences; these rows are Transitions")
+            slots, *drawn = self.draw(batch_size, source)
+            return Batch(self.ring.record(slots), *drawn)
         gamma = DISCOUNT if discount is None else check_fraction("discount", discount)
         return self.gather(self.draw(batch_size, source), n_step, gamma, sequence_length)
 
     def gather(self, drawn: Draw, n_step: int, discount: float, sequence_length: int) -> Batch:
-        """The Batch of drawn rows; arguments as those of ``sample``."""
-        if self.ring.kind is Transition:
-            return Batch(self.ring.record(drawn.slots), drawn.ids, drawn.weights, drawn.probabilities)
+        """The Batch of drawn Experiences; arguments as those of ``sample``."""
         check_integer("n_step", n_step, 1)
         if check_integer("sequence_length", sequence_length, 1) == 1:
             rows = transitions(self.ring, drawn.slots, n_step, discount)

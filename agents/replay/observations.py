@@ -63,13 +63,18 @@ class ObservationStore:
 
 def same_rows(first: list[np.ndarray], second: list[np.ndarray]) -> np.ndarray:
     """Which rows of two batches are equal byte for byte, (N,): C-contiguous arrays (N, ...) of the same dtypes."""
-    same = np.ones(len(first[0]), bool)
+    same: np.ndarray | None = None
     for one, other in zip(first, second, strict=True):
         if one.size:
-            word = _word(one.nbytes // len(one))
-            equal = one.reshape(len(one), -1).view(word) == other.reshape(len(one), -1).view(word)
-            same &= equal[:, 0] if equal.shape[1] == 1 else np.logical_and.reduce(equal, 1)
-    return same
+            equal = _words(one) == _words(other)
+            equal = equal[:, 0] if equal.shape[1] == 1 else np.logical_and.reduce(equal, 1)
+            same = equal if same is None else same & equal
+    return np.ones(len(first[0]), bool) if same is None else same
+
+
+def _words(array: np.ndarray) -> np.ndarray:
+    """The bytes of each row, (N, W), in the widest words that divide it."""
+    return array.reshape(len(array), -1).view(_word(array.nbytes // len(array)))
 
 
 @functools.cache

@@ -183,14 +183,14 @@ class PrioritizedMemory(RingMemory):
     def draw(self, batch_size: int, source: int | None = None) -> Draw:
         """Draw rows by priority without gathering them."""
         batch_size = check_integer("batch_size", batch_size, 1)
-        if not len(self.ring):
-            raise ValueError("cannot sample from an empty memory")
         if self.prioritization == "rank" and self._ranking.outdated(len(self.ring)):
             self._set_priorities(self.priorities)
         total = self.tree.total
         if source is None and total > 0:
             slots, leaves = self.tree.find_checked(self._masses(batch_size, total))
             return self._weighted(slots, leaves, total, len(self.ring), self._smallest)
+        if not len(self.ring):
+            raise ValueError("cannot sample from an empty memory")
         candidates = self.ring.alive_slots() if source is None else self.candidates(source)
         return self._draw_from(candidates, batch_size)
 
@@ -257,9 +257,11 @@ class PrioritizedMemory(RingMemory):
                 self._strata = np.arange(count, dtype=float)
             masses += self._strata
             masses *= total / count
+            largest = masses.item(-1)
         else:
             masses *= total
-        if masses.item(masses.argmax()) >= total:  # a product may be rounded up to the total
+            largest = masses.item(masses.argmax())
+        if largest >= total:  # a product was rounded up to the total
             np.minimum(masses, math.nextafter(total, 0.0), out=masses)
         return masses
 

@@ -83,11 +83,11 @@ class Ring:
     def runs(self, first_id: int, count: int) -> list[tuple[slice, slice]]:
         """The slots of ``count`` rows in a row from ``first_id`` on, as one or two runs: (slots, row numbers)."""
         start = first_id % self.capacity
-        before_end = min(count, self.capacity - start)
-        runs = [(slice(start, start + before_end), slice(0, before_end))]
-        if before_end < count:
-            runs.append((slice(0, count - before_end), slice(before_end, count)))
-        return runs
+        after_end = start + count - self.capacity
+        if after_end <= 0:
+            return [(slice(start, start + count), slice(0, count))]
+        split = count - after_end
+        return [(slice(start, self.capacity), slice(0, split)), (slice(0, after_end), slice(split, count))]
 
     def ids_of(self, slots: np.ndarray) -> np.ndarray:
         """Ids of the rows in these slots."""
@@ -137,7 +137,6 @@ class Ring:
         for slots, _ in self.runs(self.oldest, min(oldest, self.inserted) - self.oldest):
             places = self.next[slots]
             self.store.release(places[places >= self.capacity])
-            self.next[slots] = 0
         self.oldest = oldest
 
     def clear(self) -> None:
@@ -149,7 +148,9 @@ class Ring:
         """The rows in these slots as they were given, whatever the shape of ``slots``."""
         kind = self.kind or Experience
         columns = [column.take(slots) for column in (self.columns or empty_columns(kind, 0)).values()]
-        return kind(self.obs(slots), self.action(slots), *columns, self.next_obs(slots))
+        take, stores = self.obs_layout.take, self.store.arrays
+        action = self.action_layout.take(self.actions, slots)
+        return kind(take(stores, slots), action, *columns, take(stores, self.next.take(slots)))
 
     def obs(self, slots: np.ndarray) -> Any:
         """Observations of the rows in these slots."""
@@ -209,11 +210,10 @@ class Ring:
         """Find for each next_obs the slot that holds it already, or give it an own place."""
         slots = ids % self.capacity
         split = self.streams.advance(source, ids)
-        alone = np.ones(len(ids), bool)
         earlier, later = split.earlier, split.later
-        alone[earlier] = ~same_rows([array[earlier] for array in rows.next_obs], [array[later] for array in rows.obs])
-        own = alone.nonzero()[0]
-        after = np.empty(len(ids), np.int64)
+        shared, after = np.zeros(len(ids), bool), np.empty(len(ids), np.int64)
+        shared[earlier] = same_rows([array[earlier] for array in rows.next_obs], [array[later] for array in rows.obs])
+        own = (~shared).nonzero()[0]
         after[earlier] = slots[later]
         after[own] = places = self.store.reserve(len(own))
         self.store.write(places, [array[own] for array in rows.next_obs])

@@ -55,9 +55,11 @@ def check_rows(rows: Any, obs_layout: Layout, action_layout: Layout) -> Rows:
     obs, next_obs = obs_layout.flatten(rows.obs), obs_layout.flatten(rows.next_obs, "next_obs")
     action = action_layout.flatten(rows.action)
     columns = [_column(name, getattr(rows, name), dtype) for name, dtype in COLUMNS[kind].items()]
-    for name, array in zip(("action", "next_obs", *COLUMNS[kind]), (action[0], next_obs[0], *columns), strict=True):
-        if len(array) != len(obs[0]):
-            raise ValueError(f"{name} has {len(array)} rows, obs has {len(obs[0])}")
+    counts = [len(array) for array in (obs[0], action[0], next_obs[0], *columns)]
+    if counts.count(counts[0]) != len(counts):
+        names = ("obs", "action", "next_obs", *COLUMNS[kind])
+        name, count = next(pair for pair in zip(names, counts, strict=True) if pair[1] != counts[0])
+        raise ValueError(f"{name} has {count} rows, obs has {counts[0]}")
     return Rows(kind, obs, action, columns, next_obs)
 
 

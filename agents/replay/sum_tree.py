@@ -59,6 +59,7 @@ class SumTree:
         nodes = [np.zeros(size * FAN_OUT**height) for height in range(num_levels, -1, -1)]  # from the leaves up
         self._leaves, self._top = nodes[0], nodes[-1]
         self._levels = [Level(low.reshape(-1, FAN_OUT), high) for low, high in itertools.pairwise(nodes)]
+        self._sizes = [level.blocks.size for level in self._levels]
         self._starts = np.zeros(size + 1)  # running sums of the top, with a 0 before them
         self._top_changed = False
 
@@ -191,7 +192,7 @@ class SumTree:
         """
         height, starts = len(self._levels), self._top_starts()
         most = min(count * NODES_PER_MASS, MOST_NODES)
-        while height and self._levels[height - 1].blocks.size <= most:
+        while height and self._sizes[height - 1] <= most:
             height -= 1
             blocks, before = self._levels[height].blocks, starts
             starts = np.zeros(blocks.size + 1)
