@@ -12,6 +12,9 @@ import numpy as np
 
 from gym_custom.recording import Call, Instruction, Recorder, Shape, Symbol
 
+_MANY = 512
+"""Numbers from which on `where` chooses by bits: masked copies wait for each branch that they guess wrongly."""
+
 Plan = list[tuple[Callable[..., Any], tuple[Any, ...]]]
 """Calls to be made one after the other."""
 
@@ -238,6 +241,8 @@ class _Binding:
             for (_, index), array in zip(_slots(instruction), arrays, strict=False):
                 if not _same(array, out[index]):
                     self.plan.append((_astype, (array, out[index])))
+        elif name == "where" and out.size >= _MANY and _choosable(arrays, out):
+            self._choose(*arrays, out)
         elif name == "where" and _same(arrays[2], out):
             self.plan.append((_put, (out, arrays[1], arrays[0])))
         elif name == "reduce":
@@ -246,6 +251,29 @@ class _Binding:
             self.plan.append((_copy, (arrays[-1], *arrays[:-1], out)))
         else:
             self.plan.append((_SPECIAL.get(name) or getattr(np, name), (*arrays, out)))
+
+
+    def _choose(self, condition: np.ndarray, a: np.ndarray, b: np.ndarray, out: np.ndarray) -> None:
+        """`where` without branches: b ^ ((a ^ b) & mask), whose mask has all bits set where the condition holds."""
+        kind = np.dtype(f"i{out.itemsize}")
+        a, b, out = a.view(kind), b.view(kind), out.view(kind)
+        mask, first = self._scratch.take(condition.shape, kind)
+        self.plan.append((np.negative, (condition.view(np.int8), mask)))
+        if b.ndim == 0 and b == 0:
+            self.plan.append((np.bitwise_and, (a, mask, out)))
+        else:
+            differing, second = self._scratch.take(np.broadcast_shapes(a.shape, b.shape), kind)
+            changed, third = self._scratch.take(out.shape, kind)
+            self.plan.append((np.bitwise_xor, (a, b, differing)))
+            self.plan.append((np.bitwise_and, (differing, mask, changed)))
+            self.plan.append((np.bitwise_xor, (changed, b, out)))
+            self._scratch.give(second)
+            self._scratch.give(third)
+        self._scratch.give(first)
+
+
+def _choosable(arrays: Sequence[np.ndarray], out: np.ndarray) -> bool:
+    return out.itemsize in (4, 8) and all(array.dtype == out.dtype for array in arrays[1:])
 
 
 def _slots(instruction: Instruction) -> Iterator[tuple[Any, Any]]:

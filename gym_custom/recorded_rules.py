@@ -16,7 +16,7 @@ from gym_custom.state_layout import StateLayout
 from gym_custom.world import World, recordable_params
 
 _BYTES_AT_ONCE = 32_768  # of a number in a tile of a flat world
-_ARRAY_BYTES_AT_ONCE = 262_144  # of the largest array in a tile of any other
+_ARRAY_BYTES_AT_ONCE = 524_288  # of the largest array in a tile of any other
 
 
 class Recorded(NamedTuple):

@@ -13,6 +13,7 @@ from typing import Any
 
 Array = Any
 
+MISSED = 1e30  # turns the smallest negative discriminant into a closeness far below 0
 INSIDE = 1e9  # 1/s or 1/m, closeness where a disc already covers the point
 
 
@@ -47,7 +48,8 @@ def disc_root(xp: Any, along: Array, square: Array) -> Array:
         The root of the discriminant, far below 0 where the line misses the disc: the closeness is then negative.
     """
     discriminant = along * along - square
-    return xp.where(discriminant >= 0.0, xp.sqrt(xp.maximum(discriminant, 0.0)), -INSIDE)
+    missed = xp.minimum(discriminant, 0.0)
+    return xp.sqrt(discriminant - missed) + missed * MISSED
 
 
 def wall_closeness(xp: Any, low: Array, high: Array) -> tuple[Array, Array]:
