@@ -16,7 +16,7 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
-from command_line import Parser, WrongArguments, pair, positive, render_modes
+from command_line import Parser, WrongArguments, find_own_modules, natural, pair, positive, render_modes, sentence
 from models import make_model
 from screens import MissingExtra, open_screen, wall
 from tqdm import tqdm
@@ -26,7 +26,7 @@ EXAMPLES = """examples:
   python scripts/demo.py --env NumpyCartPole-v1 --policy random --episodes 5
   python scripts/demo.py --env GridWorld-v0 --env-kwargs layout=four_rooms slip=0.1 --output rooms.gif
   python scripts/demo.py --env NumpyCartPole-v1 --num-envs 12 --output wall.mp4
-  python scripts/demo.py --env NumpyCartPole-v1 --model runs/cartpole/run.apex
+  python scripts/demo.py --env NumpyCartPole-v1 --model runs/cartpole/last.apex
   python scripts/demo.py --env GridWorld-v0 --model q_values.npy
   python scripts/demo.py --env CartPole-v1 --policy my_package.policies:make_policy
 """
@@ -46,7 +46,7 @@ def parser() -> argparse.ArgumentParser:
     add("--model", type=Path, metavar="FILE", help="for the policy 'trained': a saved Ape-X agent, or a table of "
         "Q-values as .npy, which GridWorld shows on its map")  # fmt: skip
     add("--episodes", type=positive, default=1, metavar="N", help="episodes to show, a row (default: %(default)s)")
-    add("--seed", type=int, default=0, metavar="N", help="of the environment and of random actions (default: 0)")
+    add("--seed", type=natural, default=0, metavar="N", help="of the environment and of random actions (default: 0)")
     add("--num-envs", type=positive, default=1, metavar="N", help="rows of the vector env, side by side (default: 1)")
     add("--output", type=Path, metavar="FILE", help="a .gif or .mp4 file instead of a window")
     return parse
@@ -54,13 +54,14 @@ def parser() -> argparse.ArgumentParser:
 
 def main(argv: list[str] | None = None) -> int:
     """Shows the episodes; 0 on success, 2 for wrong arguments, 130 after Ctrl+C."""
+    find_own_modules()
     try:
         arguments = parser().parse_args(argv)
         env = make_env(arguments)
         model = make_model(arguments, env)
         screen = open_screen(arguments.output, arguments.env, float(env.metadata.get("render_fps") or 30))
     except (WrongArguments, MissingExtra, ValueError, TypeError, OSError, ImportError, gym.error.Error) as error:
-        print(f"demo.py: {' '.join(str(error).split())}", file=sys.stderr)
+        print(f"demo.py: {sentence(error)}", file=sys.stderr)
         return 2
     try:
         with screen:
@@ -90,7 +91,7 @@ def play(arguments: argparse.Namespace, env: Any, model: Any, screen: Any) -> No
     pictures = functools.partial(rows_of_episodes, screen.widest) if arguments.num_envs > 1 else episodes
     limit = (env.spec.max_episode_steps if env.spec else None) or 0
     silent = arguments.output is None
-    with tqdm(total=arguments.episodes * limit or None, unit="step", delay=2, leave=False, disable=silent) as bar:
+    with tqdm(total=arguments.episodes * limit or None, unit="step", leave=False, disable=silent) as bar:
         for frame, steps in pictures(env, model, arguments.episodes, arguments.seed):
             bar.update(steps)
             if not screen.show(frame):
@@ -112,7 +113,7 @@ def episodes(env: gym.Env, model: Any, count: int, seed: int) -> Iterator[tuple[
             steps, total, over = steps + 1, total + float(reward), terminated or truncated
             frame = picture()
             yield frame, 1
-        for _ in range(round(HOLD * float(env.metadata.get("render_fps") or 30))):
+        for _ in range(held(env)):
             yield frame, 0
         outcome = f", {info['outcome']}" if isinstance(info.get("outcome"), str) else ""
         tqdm.write(f"Episode {episode + 1} finished after {steps} timesteps, return {total:g}{outcome}")
@@ -129,8 +130,17 @@ def rows_of_episodes(widest: int, rows: Any, model: Any, count: int, seed: int) 
         observations, rewards, terminated, truncated, _ = rows.step(actions)
         returns += rewards * counting
         finished += terminated | truncated
-        yield wall(rows.render(), widest), 1
-    tqdm.write(f"{rows.num_envs} rows, {count} episodes each: mean return {returns.mean() / count:g}")
+        picture = wall(rows.render(), widest)
+        yield picture, 1
+    for _ in range(held(rows)):
+        yield picture, 0
+    each = "1 episode" if count == 1 else f"{count} episodes"
+    tqdm.write(f"{rows.num_envs} rows, {each} each: mean return {returns.mean() / count:g}")
+
+
+def held(env: Any) -> int:
+    """Pictures for which the last one of an episode stays."""
+    return round(HOLD * float(env.metadata.get("render_fps") or 30))
 
 
 if __name__ == "__main__":

@@ -106,6 +106,8 @@ def trained(path: Path | None, env: Any, env_id: str) -> Any:
     """An Ape-X agent or a table of Q-values from its file."""
     if path is None:
         raise WrongArguments("--policy trained needs --model FILE, a file that ApeX.save wrote or a table as .npy")
+    if path.is_dir():
+        raise WrongArguments(f"{path} is a folder; --model takes a file, such as last.apex in an Ape-X run's folder")
     if path.suffix == ".npy":
         return Table(np.load(path, allow_pickle=False), env, path)
     from agents.apex import ApeX

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import gymnasium as gym
 import pygame
-from command_line import Parser, WrongArguments, pair, render_modes
+from command_line import Parser, WrongArguments, find_own_modules, natural, pair, positive, render_modes, sentence
 from gymnasium.utils.play import play
 from screens import MissingExtra, open_screen
 
@@ -51,14 +51,20 @@ def parser() -> argparse.ArgumentParser:
     add = parse.add_argument
     add("--env", default="MyEnv-v0", metavar="ID", help="a Gymnasium id, or module:id (default: %(default)s)")
     add("--env-kwargs", nargs="+", default=[], type=pair, metavar="NAME=VALUE", help="arguments of the environment")
-    add("--fps", type=int, metavar="N", help="steps a second (default: as the world's pictures; cart-pole: half of it)")
-    add("--seed", type=int, metavar="N", help="of each episode (default: every episode is another one)")
+    add(
+        "--fps",
+        type=positive,
+        metavar="N",
+        help="steps a second (default: as the world's pictures; cart-pole: half of it)",
+    )
+    add("--seed", type=natural, metavar="N", help="of each episode (default: every episode is another one)")
     add("--output", type=Path, metavar="FILE", help="also write a .gif or .mp4 file")
     return parse
 
 
 def main(argv: list[str] | None = None) -> int:
     """Plays until Escape; 0 on success, 2 for wrong arguments, 130 after Ctrl+C."""
+    find_own_modules()
     try:
         arguments = parser().parse_args(argv)
         if "rgb_array" not in render_modes(arguments.env):
@@ -68,7 +74,7 @@ def main(argv: list[str] | None = None) -> int:
         fps = arguments.fps or controls.fps or int(env.metadata.get("render_fps") or 30)
         recorder = None if arguments.output is None else open_screen(arguments.output, arguments.env, fps)
     except (WrongArguments, MissingExtra, ValueError, TypeError, OSError, ImportError, gym.error.Error) as error:
-        print(f"play.py: {' '.join(str(error).split())}", file=sys.stderr)
+        print(f"play.py: {sentence(error)}", file=sys.stderr)
         return 2
     try:
         if recorder is None:

@@ -171,6 +171,7 @@ def wall(frames: Sequence[np.ndarray], widest: int) -> np.ndarray:
     height, width, _ = frames[0].shape
     columns = min(len(frames), max(1, round(math.sqrt(len(frames) * 16 / 9 * height / width))))
     rows = math.ceil(len(frames) / columns)
+    columns = math.ceil(len(frames) / rows)  # four are two and two, not three and one
     out = np.full((rows * (height + _GAP) + _GAP, columns * (width + _GAP) + _GAP, 3), Palette.GRID, np.uint8)
     for index, frame in enumerate(frames):
         top, left = (

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import gymnasium as gym
 import numpy as np
-from command_line import Parser, WrongArguments, pair, positive
+from command_line import Parser, WrongArguments, find_own_modules, natural, pair, positive, require_id, sentence
 
 import gym_custom
 from agents.tabular import QLearning
@@ -40,7 +40,10 @@ class Trained(NamedTuple):
 
 def learning_rate(text: str) -> float | str:
     """A number or "visits"."""
-    return text if text == "visits" else float(text)
+    try:
+        return text if text == "visits" else float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f'must be a number in [0, 1] or "visits", not {text!r}') from None
 
 
 def parser() -> argparse.ArgumentParser:
@@ -61,7 +64,7 @@ def parser() -> argparse.ArgumentParser:
     add("--learning-rate", type=learning_rate, default=0.1, metavar="X", help='in [0, 1], or "visits" (default: 0.1)')
     add("--discount", type=float, default=0.9, metavar="X", help="in [0, 1] (default: 0.9)")
     add("--epsilon", type=float, default=0.1, metavar="X", help="share of random actions (default: 0.1)")
-    add("--seed", type=int, default=0, metavar="N", help="(default: 0)")
+    add("--seed", type=natural, default=0, metavar="N", help="(default: 0)")
     add("--device", choices=["cpu", "gpu"], help="where JAX runs (default: its own choice)")
     add("--output", type=Path, default=Path("results/q_learning"), metavar="FOLDER", help="for pictures and values")
     return parse
@@ -69,16 +72,18 @@ def parser() -> argparse.ArgumentParser:
 
 def main(argv: list[str] | None = None) -> int:
     """Trains, prints and draws; 0 on success, 2 for wrong arguments, 130 after Ctrl+C."""
+    find_own_modules()
     try:
         arguments = parser().parse_args(argv)
+        require_id(arguments.env)
         if arguments.mode != "python" and arguments.num_episodes:
             raise WrongArguments("--num-episodes is for --mode python; the compiled loops count --num-steps")
         if arguments.mode != "parallel" and (arguments.num_agents or 1) > 1:
             raise WrongArguments("--num-agents is for --mode parallel; the other modes train one agent")
         trained = train_in_python(arguments) if arguments.mode == "python" else train_in_jax(arguments)
         write(arguments, trained)
-    except (WrongArguments, ValueError, TypeError, gym.error.Error) as error:
-        print(f"train_q_learning.py: {error}", file=sys.stderr)
+    except (WrongArguments, ValueError, TypeError, OSError, ImportError, gym.error.Error) as error:
+        print(f"train_q_learning.py: {sentence(error)}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print("stopped; nothing was written", file=sys.stderr)
@@ -137,7 +142,7 @@ def on_device(name: str | None) -> Any:
     try:
         import jax
     except ImportError:
-        raise WrongArguments("this mode needs JAX: pip install 'gym_custom[jax]'") from None
+        raise WrongArguments("this mode needs JAX: pip install --editable '.[jax]'") from None
     if name is not None:
         try:
             jax.config.update("jax_default_device", jax.devices(name)[0])
@@ -195,9 +200,9 @@ def draw_curve(axes: Any, trained: Trained) -> None:
     if trained.rewards.shape[1] > 1:
         low, high = np.quantile(trained.rewards, (0.1, 0.9), axis=1)
         axes.fill_between(trained.steps, low, high, alpha=0.25, label="10th to 90th percentile of the agents")
+        axes.legend(loc="lower right")
     axes.set(xlabel="steps of each agent", ylabel="reward per step", title="learning curve")
     axes.grid(alpha=0.3)
-    axes.legend(loc="lower right")
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -94,10 +95,23 @@ class TestDemo:
         assert frames == 1 + 4 + round(demo.HOLD * fps)
         assert frames / seconds == pytest.approx(fps, rel=0.05)
 
+    def test_a_bar_leaves_nothing_behind(self, tmp_path, capsys):
+        assert demo.main([*SHORT, "--output", str(tmp_path / "a.gif")]) == 0
+        lines = capsys.readouterr().err.split("\r")
+        assert any("step/s" in line or "?" in line for line in lines)
+        assert not lines[-1].strip()
+
+    @pytest.mark.parametrize("rows", ["1", "2"])
+    def test_the_last_picture_stays(self, rows, tmp_path):
+        assert demo.main([*SHORT, "--num-envs", rows, "--output", str(tmp_path / "a.gif")]) == 0
+        with Image.open(tmp_path / "a.gif") as film:
+            film.seek(film.n_frames - 1)
+            assert film.info["duration"] >= 1000 * demo.HOLD
+
     def test_a_wall_of_rows(self, tmp_path, capsys):
         path = tmp_path / "wall.gif"
         assert demo.main([*SHORT, "--num-envs", "4", "--policy", "random", "--output", str(path)]) == 0
-        assert "4 rows, 1 episodes each" in capsys.readouterr().out
+        assert "4 rows, 1 episode each" in capsys.readouterr().out
         single = gym.make("GridWorld-v0", size=3, render_mode="rgb_array")
         single.reset()
         assert 1000 >= size_of(path)[0] > 2 * single.render().shape[1]
@@ -213,9 +227,14 @@ class TestDemo:
         ("arguments", "sentence"),
         [
             (["--env", "Nowhere-v0"], "Nowhere"),
+            (["--env", "GridWorld"], "there is no environment 'GridWorld'; near it are GridWorld-v0"),
+            (["--env", "NumpyCartPol-v1"], "NumpyCartPole-v1"),
+            (["--env", "no_such_module:Walk-v0"], "no_such_module"),
             (["--env", "GridWorld-v0", "--env-kwargs", "layout=labyrinth"], "'labyrinth'"),
             (["--env", "GridWorld-v0", "--env-kwargs", "layout"], "NAME=VALUE"),
             (["--env", "GridWorld-v0", "--env-kwargs", "colour=3"], "colour"),
+            (["--env", "GridWorld-v0", "--env-kwargs", "slip=much"], "not 'much'\n"),
+            ([*SHORT, "--seed", "-1"], "must be an integer from 0, not '-1'"),
             ([*SHORT, "--output", "walk.png"], ".gif or .mp4"),
             ([*SHORT, "--output", f"{__file__}/walk.gif"], "test_demo.py"),
             ([*SHORT, "--policy", "clever"], "'clever'"),
@@ -223,6 +242,7 @@ class TestDemo:
             ([*SHORT, "--policy", "trained"], "--model"),
             ([*SHORT, "--policy", "random", "--model", "run.apex"], "--model"),
             ([*SHORT, "--model", "no_such_file.apex"], "no_such_file.apex"),
+            ([*SHORT, "--model", "."], ". is a folder"),
             ([*SHORT, "--policy", "no_such_module:f"], "no_such_module"),
             ([*SHORT, "--policy", "math:no_such_function"], "no_such_function"),
             ([*SHORT, "--policy", "tests_of_demo:nonsense"], "7"),
@@ -252,6 +272,12 @@ def test_walls_keep_pictures_whole_and_in_order():
     tops = [int(np.argwhere(found[..., 0] == level)[0] @ [10_000, 1]) for level in levels]
     assert tops == sorted(tops)
     assert all((found[..., 0] == level).sum() == 40 * 60 for level in levels)
+
+
+@pytest.mark.parametrize(("count", "columns"), [(1, 1), (2, 2), (3, 2), (4, 2), (5, 3), (6, 3), (7, 4), (12, 4)])
+def test_walls_leave_few_places_empty(count, columns):
+    wall = screens.wall([np.zeros((600, 600, 3), np.uint8)] * count, 100_000)
+    assert (wall.shape[1] - screens._GAP) // (600 + screens._GAP) == columns
 
 
 def test_shrinking_takes_means():
@@ -323,6 +349,8 @@ class TestPlay:
             (["--env", "Nowhere-v0"], "Nowhere"),
             ([*SHORT, "--output", "a.png"], ".gif or .mp4"),
             (["--fps", "fast"], "fast"),
+            (["--fps", "0"], "positive integer"),
+            (["--seed", "-1"], "must be an integer from 0, not '-1'"),
         ],
         ids=str,
     )
@@ -332,3 +360,51 @@ class TestPlay:
         assert captured.err.startswith("play.py: ")
         assert captured.err.count("\n") == 1
         assert sentence in captured.err
+
+
+OWN_WORLD = """import gymnasium as gym
+import numpy as np
+from gymnasium import spaces
+from gymnasium.envs.registration import register
+
+
+class Candle(gym.Env):
+    metadata = {"render_modes": ["rgb_array"], "render_fps": 10}
+    observation_space, action_space = spaces.Discrete(4), spaces.Discrete(2)
+
+    def __init__(self, render_mode=None):
+        self.render_mode = render_mode
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.length = 3
+        return self.length, {}
+
+    def step(self, action):
+        self.length -= 1
+        return self.length, 1.0, self.length == 0, False, {}
+
+    def render(self):
+        return np.full((20, 20, 3), 60 * self.length, np.uint8)
+
+
+register(id="Candle-v0", entry_point="candle_of_a_user:Candle", max_episode_steps=5)
+"""
+
+
+@pytest.mark.serial
+@pytest.mark.parametrize(
+    ("script", "arguments", "sentence"),
+    [
+        ("demo.py", ["--output", "candle.gif"], "finished after 3 timesteps, return 3"),
+        ("train_q_learning.py", ["--mode", "python", "--num-episodes", "2"], "Total number of steps: 6"),
+        ("train_apex.py", ["--total-timesteps", "9"], "more than the warm-up"),
+        ("compare_baselines.py", ["--algo", "q_learning", "-n", "30", "--eval-episodes", "1"], "Report: logs"),
+    ],
+    ids=["demo", "train_q_learning", "train_apex", "compare_baselines"],
+)
+def test_scripts_find_a_world_in_the_folder_where_the_user_stands(script, arguments, sentence, tmp_path):
+    (tmp_path / "candle_of_a_user.py").write_text(OWN_WORLD)
+    command = [sys.executable, f"{SCRIPTS}/{script}", "--env", "candle_of_a_user:Candle-v0", *arguments]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    assert sentence in done.stdout + done.stderr, done.stderr
