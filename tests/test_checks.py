@@ -212,6 +212,8 @@ PLANTED = {
     "draw of two minds": ("0.3, Palette", "0.1 * (1 + COUNT() % 3), Palette", "two different pictures of one state"),
     "observation that does not fit": ("return state.x, state.lamps", "return state.x, state.lamps, state.x, state.x[None]", "do not fill"),
     "termination that is no bool": ("abs(next_state.x) >= params.goal", "1.0 * (abs(next_state.x) >= params.goal)", "it must be bool"),
+    "termination that is forgotten": ("return light, abs(next_state.x) >= params.goal", "return light", "outcome returns one ndarray; it must return two"),
+    "outcome of three": ("return light, abs", "return light, light, abs", "outcome returns 3 values; it must return two"),
     "state that changes its kind": ("return State(x, 0.9 * state.lamps, streak)", "return (x, 0.9 * state.lamps, streak)", "a state is a NamedTuple"),
     "too few draws": ("1.0 * u[1:]", "1.0 * u[1:] + 0.0 * u[12]", "initial_state: IndexError"),
     "batch axis first": ("1.0 * u[1:]", "(1.0 * u[1:]).T", "the last axis must be the 11 rows"),

@@ -97,7 +97,11 @@ class Rules:
     def result(self, step: Step) -> tuple[np.ndarray, np.ndarray]:
         """Reward and termination of a step, each (N,)."""
         count = rows_of(step.state)
-        reward, terminated = map(np.asarray, self.call("outcome", step.state, step.action, step.next_state))
+        values = self.call("outcome", step.state, step.action, step.next_state)
+        if not isinstance(values, tuple) or len(values) != 2:
+            what = f"{len(values)} values" if isinstance(values, tuple) else f"one {type(values).__name__}"
+            raise Fault(f"outcome returns {what}; it must return two: reward, terminated")
+        reward, terminated = map(np.asarray, values)
         if terminated.dtype != np.bool_:
             raise Fault(f"outcome: terminated is {terminated.dtype}, it must be bool")
         for name, value in (("reward", reward), ("terminated", terminated)):

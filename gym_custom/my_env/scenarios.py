@@ -74,14 +74,15 @@ def initial_state(
     starts = xp.where(present, placed.starts, ABSENT)
     ahead = placed.goal - placed.position
     heading = xp.arctan2(ahead[1], ahead[0]) + (draws.robot[1] - 0.5)
+    zero = abs(0.0 * heading)  # (N,), without the sign that a negative heading would leave
     return begin(
         xp,
         params,
         State(
             position=placed.position,
             heading=wrap(xp, heading),
-            speed=0.0 * heading,
-            turn_rate=0.0 * heading,
+            speed=zero,
+            turn_rate=zero,
             goal=placed.goal,
             room=placed.room,
             pedestrians=starts,
@@ -95,13 +96,13 @@ def initial_state(
             obstacles=xp.where(standing, placed.obstacles, ABSENT),
             obstacle_radii=xp.where(standing, params.obstacle_radius_low + spread * draws.obstacles[2], 0.0),
             sensor=xp.zeros((memory, *u.shape[1:]), u.dtype),
-            goal_distance=0.0 * heading,
-            first_goal_distance=0.0 * heading,
-            min_gap=0.0 * heading,
+            goal_distance=zero,
+            first_goal_distance=zero,
+            min_gap=zero,
             outcome=xp.zeros(heading.shape, int) + RUNNING,
-            steps=0.0 * heading,
-            discomfort_steps=0.0 * heading,
-            path_length=0.0 * heading,
+            steps=zero,
+            discomfort_steps=zero,
+            path_length=zero,
         ),
         draws.sensor,
         remember,

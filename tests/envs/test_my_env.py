@@ -28,6 +28,14 @@ def step(world, state, action, rng=None):
     return world.transition(np, plain_params(world.params), state, np.asarray(action, float), u)
 
 
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_counters_begin_at_a_zero_without_a_sign(scenario):
+    state = start(make_world(scenario=scenario), range(64))
+    assert (state.heading < 0).any()
+    for name in ("steps", "speed", "turn_rate", "discomfort_steps", "path_length"):
+        assert not np.signbit(getattr(state, name)).any(), name
+
+
 def made(layout, **kwargs):
     """An environment in a given layout, and its first observation."""
     env = gym.make("MyEnv-v0", **kwargs).unwrapped
