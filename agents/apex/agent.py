@@ -93,7 +93,7 @@ class ApeX:
             KeyboardInterrupt: after Ctrl+C, once the state is saved to the run folder and the actors have ended.
         """
         warmup = self.config.warmup_steps - self.num_timesteps
-        if isinstance(total_timesteps, float) and total_timesteps.is_integer():
+        if isinstance(total_timesteps, float) and total_timesteps % 1 == 0:
             total_timesteps = int(total_timesteps)  # 1e6
         if not isinstance(total_timesteps, (int, np.integer)) or isinstance(total_timesteps, bool):
             raise TypeError(f"total_timesteps must be an integer, not {total_timesteps!r}")
