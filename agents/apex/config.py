@@ -38,8 +38,8 @@ class ApeXConfig:
     """How fast exploration falls from row to row, the alpha of the same formula, at least 0."""
     warmup_steps: int = 1_000
     """Env steps of all actors together with random actions before the learner starts [50,000]."""
-    block_size: int = 50
-    """Windows that an actor collects before it sends them."""
+    block_size: int = 256
+    """Env steps of one actor (its rows counted together, whole steps of all rows) that are sent at once [50 windows]."""
     update_param_interval: int = 400
     """Env steps of one actor (its rows counted together) between two looks for newer weights."""
     memory_size: int = 100_000

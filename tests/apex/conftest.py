@@ -1,7 +1,12 @@
-"""One torch thread for all these tests, as in training: batches this small are slower on several."""
+"""One torch thread for all these tests, as in training: batches this small are slower on several. And the scripts."""
+
+import sys
+from pathlib import Path
 
 import pytest
 import torch
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "scripts"))
 
 
 @pytest.fixture(autouse=True, scope="session")
