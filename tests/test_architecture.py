@@ -22,12 +22,15 @@ FILES = sorted(path for folder in (*PACKAGES, "scripts") for path in (ROOT / fol
 PACKAGE_FILES = [path for path in FILES if path.relative_to(ROOT).parts[0] in PACKAGES]
 HEAVY = {"pygame", "jax", "torch", "tensorflow", "ray", "stable_baselines3"}
 
-JAX_FILES = {"gym_custom/functional.py", "agents/tabular/parallel.py"}
 RAY_FILES = {"agents/apex/ray_cluster.py"}
 
 
 def name_of(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
+
+
+JAX_FILES = {name for name in map(name_of, PACKAGE_FILES) if name.startswith("gym_custom/functional/")}
+JAX_FILES |= {"agents/tabular/parallel.py"}
 
 
 def module_of(path: Path) -> str:
@@ -145,7 +148,9 @@ def test_a_picture_goes_through_the_canvas(path):
     assert not {n for n in imports(path) if n.startswith(("gym_custom.single", "gym_custom.vector"))}
 
 
-@pytest.mark.parametrize("path", [p for p in PACKAGE_FILES if p.parent.name == "gym_custom"], ids=name_of)
+@pytest.mark.parametrize(
+    "path", [p for p in PACKAGE_FILES if p.parent.name in ("gym_custom", "functional")], ids=name_of
+)
 def test_drivers_know_no_particular_world(path):
     worlds = {p.parent.name for p in PACKAGE_FILES if p.stem == "dynamics"}
     parts = {part for name in imports(path) for part in name.split(".")}
@@ -223,6 +228,25 @@ def test_making_and_stepping_every_id_loads_nothing_heavy():
 @pytest.mark.serial
 def test_import_agents_loads_nothing_heavy():
     run(f"import sys, agents; assert not {HEAVY} & set(sys.modules)")
+
+
+WITHOUT_JAX = """
+import sys
+class Nothing:
+    def find_spec(self, name, path=None, target=None):
+        if name == "jax": raise ModuleNotFoundError("No module named 'jax'", name="jax")
+sys.meta_path.insert(0, Nothing())
+try:
+    from gym_custom import functional
+except ModuleNotFoundError as error:
+    print(error)
+"""
+
+
+@pytest.mark.serial
+def test_without_jax_one_sentence_names_the_extra():
+    result = subprocess.run([sys.executable, "-c", WITHOUT_JAX], capture_output=True, text=True, check=True)
+    assert result.stdout == "gym_custom.functional needs JAX: pip install 'gym_custom[jax]'\n"
 
 
 def config_classes() -> list[type]:

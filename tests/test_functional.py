@@ -23,6 +23,7 @@ jax = pytest.importorskip("jax", reason="JAX is not installed: pip install gym_c
 import jax.numpy as jnp  # noqa: E402
 
 from gym_custom import functional  # noqa: E402
+from gym_custom.functional import rollouts  # noqa: E402
 
 assert gym_custom.World  # importing registers the ids
 IDS = sorted(i for i, spec in gym.registry.items() if str(spec.entry_point).startswith("gym_custom"))
@@ -448,7 +449,7 @@ def random_actions(env):
 @FEW
 def test_rollout_is_a_loop_over_step_from(env_id, monkeypatch):
     env, (rows, steps) = functional.make(env_id, max_episode_steps=12), (3, 50)
-    monkeypatch.setattr(functional, "BLOCK_NUMBERS", 7 * (env.num_draws + 1) * rows)  # blocks of 6 steps, and a rest
+    monkeypatch.setattr(rollouts, "BLOCK_NUMBERS", 7 * rollouts._draws_ahead(env) * rows)  # blocks of 6, and a rest
     policy, key = random_actions(env), jax.random.key(11)
     stats = jax.jit(lambda key: functional.rollout(env, policy, key, rows, steps))(key)
     first, u = functional.rollout_uniforms(env, key, rows, steps)

@@ -1,0 +1,259 @@
+"""One environment of any world as pure functions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from gymnasium import spaces
+
+from gym_custom.functional.random_numbers import uniforms
+from gym_custom.world import World, load_world
+
+Array = Any
+
+
+class EnvState(NamedTuple):
+    """What an environment remembers between two steps."""
+
+    world: Any  # the world's own State
+    steps: Array  # (), int32, steps taken in this episode
+    terminated: Array  # (), bool, only without autoreset ever true
+
+
+class JaxEnv:
+    """A world as pure functions of keys, states and actions.
+
+    A **bad action** (out of range, NaN, outside a Box) cannot raise inside compiled code. It is neither clamped nor
+    wrapped but treated as action 0: the first action of a Discrete space, zeros of a Box.
+
+    With ``autoreset`` a finished episode starts again within the same step: ``state`` and ``obs`` are the new
+    episode's, ``reward``, the flags and ``info`` the finished step's, and ``info["final_observation"]`` is the
+    observation before the restart. Without it a terminated state is absorbing: it stays as it is, earns 0 and
+    remains terminated; after a mere truncation the world goes on.
+
+    Args:
+        world: the rules.
+        max_episode_steps: steps until truncation, None for no limit.
+        dtype: of the float leaves of states and of rewards; float64 needs x64.
+        autoreset: whether finished episodes restart within the step.
+
+    Attributes:
+        params: the world's parameters as JAX scalars and tables; pass changed ones to ``reset`` and ``step``.
+        num_draws: uniforms that one step consumes, those of the reset that it may contain included.
+        num_step_draws: uniforms of the step alone.
+        num_reset_draws: uniforms that a reset consumes.
+        observation_space, action_space: of one environment, as in NumPy.
+        max_episode_steps: None or the limit.
+
+    Raises:
+        ValueError: float64 without x64, or a limit below 1.
+    """
+
+    def __init__(
+        self, world: World, max_episode_steps: int | None = None, dtype: Any = jnp.float32, autoreset: bool = True
+    ) -> None:
+        self.dtype = np.dtype(dtype)
+        if self.dtype.kind != "f" or jax.dtypes.canonicalize_dtype(self.dtype) != self.dtype:
+            raise ValueError(f"dtype must be float32, or float64 with jax_enable_x64, got {self.dtype}")
+        if max_episode_steps is not None and max_episode_steps != -1 and max_episode_steps < 1:
+            raise ValueError(f"max_episode_steps must be positive, or None or -1 for no limit, got {max_episode_steps}")
+        self.world, self.autoreset = world, autoreset
+        self.max_episode_steps = None if max_episode_steps == -1 else max_episode_steps
+        self.observation_space, self.action_space = world.observation_space, world.action_space
+        self.params = jax.tree.map(jnp.asarray, _tables(world.params))
+        self.num_step_draws = max(world.step_draws, world.max_step_draws or 0)
+        self.num_reset_draws = world.reset_draws
+        self.num_draws = self.num_step_draws + (self.num_reset_draws if autoreset else 0)
+
+    def uniforms(self, key: Array, shape: tuple[int, ...]) -> Array:
+        """Many random numbers at once, as ``functional.uniforms`` in the env's dtype."""
+        return uniforms(key, shape, self.dtype)
+
+    def reset(self, key: Array, params: Any = None) -> tuple[EnvState, Array]:
+        """Start an episode.
+
+        Args:
+            key: of either of JAX's key types.
+            params: in place of ``self.params``; may be traced.
+
+        Returns:
+            The state and its observation.
+        """
+        return self.reset_from(jax.random.uniform(key, (self.num_reset_draws,), self.dtype), params)
+
+    def reset_from(self, u: Array, params: Any = None) -> tuple[EnvState, Array]:
+        """Start an episode from uniforms (num_reset_draws,) instead of a key."""
+        state = self.begin(self._uniforms(u), params)
+        return state, self.observe(state, params)
+
+    def from_state(self, world_state: Any, steps: Array = 0) -> EnvState:
+        """Wrap a State of the world, of any array type, as if ``steps`` steps had led to it."""
+        steps = jnp.asarray(steps, jnp.int32)
+        return EnvState(self._cast(world_state), steps, jnp.zeros(steps.shape, bool))
+
+    def step(
+        self, key: Array, state: EnvState, action: Array, params: Any = None
+    ) -> tuple[EnvState, Array, Array, Array, Array, dict[str, Array]]:
+        """Take one step.
+
+        Args:
+            key: of either of JAX's key types.
+            state: from ``reset``, ``step`` or ``from_state``.
+            action: member of the action space; a bad one counts as action 0.
+            params: in place of ``self.params``; may be traced.
+
+        Returns:
+            state, obs, reward (), terminated () bool, truncated () bool, and info: the world's entries as numbers and
+            "final_observation", the same keys at each step.
+        """
+        return self.step_from(jax.random.uniform(key, (self.num_draws,), self.dtype), state, action, params)
+
+    def step_from(
+        self, u: Array, state: EnvState, action: Array, params: Any = None
+    ) -> tuple[EnvState, Array, Array, Array, Array, dict[str, Array]]:
+        """Take one step from uniforms (num_draws,) instead of a key: the step's own, then the reset's."""
+        params, u = self._own(params), self._uniforms(u)
+        after, reward, truncated = self.advance(u[: self.num_step_draws], state, action, params)
+        terminated, parts = after.terminated, self._parts(after, params)
+        info = {**self.info(after, params), "final_observation": _pack(self.observation_space, iter(parts))}
+        if self.autoreset:
+            fresh = self.begin(u[self.num_step_draws :], params)
+            done, fresh_parts = terminated | truncated, self._parts(fresh, params)
+            choose = partial(jax.tree.map, lambda new, old: jnp.where(done, new, old))
+            after, parts = choose(fresh, after), choose(fresh_parts, parts)
+        return after, _pack(self.observation_space, iter(parts)), reward, terminated, truncated, info
+
+    def observe(self, state: EnvState, params: Any = None) -> Any:
+        """The observation of a state, in the dtypes of ``observation_space`` (int32 for int64 without x64)."""
+        return _pack(self.observation_space, iter(self._parts(state, self._own(params))))
+
+    def _parts(self, state: EnvState, params: Any) -> tuple[Array, ...]:
+        return tuple(jnp.asarray(part) for part in self.world.observe(jnp, params, state.world))
+
+    def info(self, state: EnvState, params: Any = None) -> dict[str, Array]:
+        """The world's info entries in a state, as numbers."""
+        if self.world.info is None:
+            return {}
+        return self._cast(self.world.info(jnp, self._own(params), state.world))
+
+    def reward(self, state: EnvState, action: Array, next_state: EnvState, params: Any = None) -> Array:
+        """What the step from one state to another earned; 0 from a terminated one."""
+        action, own = self._action(action), self._own(params)
+        reward, _ = self.world.outcome(jnp, own, state.world, action, next_state.world)
+        return jnp.where(state.terminated, 0, jnp.asarray(reward, self.dtype))
+
+    # The rules take rows on the last axis, where XLA finds them in one piece: the next three may be given rows so.
+
+    def begin(self, u: Array, params: Any = None) -> EnvState:
+        """First states from uniforms (num_reset_draws, ...); leaves get these trailing axes."""
+        params, rows = self._own(params), u.shape[1:]
+        world = self.world.initial_state(jnp, params, u)
+        if rows:  # a leaf that needs no uniforms has none yet
+            one = jax.eval_shape(partial(self.world.initial_state, jnp, params), u[(slice(None), *(0 for _ in rows))])
+            world = jax.tree.map(lambda leaf, like: jnp.broadcast_to(leaf, (*like.shape, *rows)), world, one)
+        return self.from_state(world, jnp.zeros(rows, jnp.int32))
+
+    def advance(self, u: Array, state: EnvState, action: Array, params: Any = None) -> tuple[EnvState, Array, Array]:
+        """The step itself without any restart, from uniforms (num_step_draws, ...).
+
+        Returns:
+            The next state, the reward and whether the step limit is reached.
+        """
+        action, params, rows = self._action(action), self._own(params), state.steps.shape
+        moved = self.world.transition(jnp, params, state.world, action, u if self.num_step_draws else None)
+        moved = jax.tree.map(lambda new, old: jnp.broadcast_to(new, old.shape), self._cast(moved), state.world)
+        reward, terminated = self.world.outcome(jnp, params, state.world, action, moved)
+        reward = jnp.broadcast_to(jnp.asarray(reward, self.dtype), rows)
+        after = EnvState(moved, state.steps + 1, jnp.broadcast_to(jnp.asarray(terminated, bool), rows))
+        if not self.autoreset:
+            after = jax.tree.map(lambda new, old: jnp.where(state.terminated, old, new), after, state)
+            reward = jnp.where(state.terminated, 0, reward)
+        limit = self.max_episode_steps
+        return after, reward, jnp.zeros(rows, bool) if limit is None else after.steps >= limit
+
+    def observe_rows(self, state: EnvState) -> Any:
+        """The observations of rows on the last axis, rows first."""
+        packed = _pack(self.observation_space, iter(self._parts(state, self._own(None))), state.steps.shape)
+        return jax.tree.map(lambda leaf: jnp.moveaxis(leaf, -1, 0), packed)
+
+    def _action(self, action: Array) -> Array:
+        """The action in the type that the rules expect, action 0 in place of a bad one."""
+        space, action = self.action_space, jnp.asarray(action)
+        if isinstance(space, spaces.Discrete):
+            if action.dtype.kind not in "iub":
+                raise TypeError(f"actions of {space} must be integers, got {action.dtype}")
+            action = action.astype(jnp.int32) if action.dtype == bool else action
+            legal = (action >= int(space.start)) & (action < int(space.start + space.n))
+            action = jnp.where(legal, action, int(space.start))
+            return action.astype(self.dtype if np.dtype(self.world.dtype).kind == "f" else jnp.int32)
+        assert isinstance(space, spaces.Box)
+        action = action.astype(self.dtype)
+        low, high = (
+            bound.astype(self.dtype).reshape(bound.shape + (1,) * (action.ndim - bound.ndim))
+            for bound in (space.low, space.high)
+        )
+        legal = ((action >= low) & (action <= high)).all(axis=tuple(range(space.low.ndim)))
+        return jnp.where(legal, action, jnp.zeros_like(action))
+
+    def _uniforms(self, u: Array) -> Array:
+        if u.dtype == self.dtype:
+            return u
+        below_one = np.nextafter(self.dtype.type(1), self.dtype.type(0))
+        return jnp.minimum(jnp.asarray(u, self.dtype), below_one)  # a float64 close to 1 would round up to it
+
+    def _own(self, params: Any) -> Any:
+        return self._cast(self.params if params is None else params)
+
+    def _cast(self, tree: Any) -> Any:
+        """Floats in the env's dtype, integers in int32, whatever x64 says."""
+        return jax.tree.map(self._cast_leaf, tree)
+
+    def _cast_leaf(self, leaf: Array) -> Array:
+        leaf = jnp.asarray(leaf)
+        return leaf.astype({"f": self.dtype, "b": np.dtype(bool)}.get(leaf.dtype.kind, np.dtype(np.int32)))
+
+
+def make(
+    name: str, dtype: Any = jnp.float32, autoreset: bool = True, max_episode_steps: int | None = None, **kwargs: Any
+) -> JaxEnv:
+    """Make the JAX environment of a registered id, of the package or your own.
+
+    Args:
+        name: such as "GridWorld-v0" or "my_package:Hopper2D-v0".
+        dtype: of the float leaves of states and of rewards; float64 needs x64.
+        autoreset: whether finished episodes restart within the step.
+        max_episode_steps: in place of the registered limit; -1 for none.
+        **kwargs: the world's arguments, as for ``gym.make``.
+
+    Raises:
+        gymnasium.error.UnregisteredEnv: for an unknown id.
+        ValueError: for an argument out of range.
+    """
+    world, limit = load_world(name, **kwargs)
+    return JaxEnv(world, limit if max_episode_steps is None else max_episode_steps, dtype, autoreset)
+
+
+def _tables(params: Any) -> Any:
+    """Parameters with every table, be it a list, a tuple or an array, as one array."""
+    return type(params)(*(np.asarray(value) if isinstance(value, (list, tuple)) else value for value in params))
+
+
+def _pack(space: spaces.Space, parts: Iterator[Array], rows: tuple[int, ...] = ()) -> Any:
+    """Observations from their parts, in the space's own order, as ``ObservationPacker`` does in NumPy; rows last."""
+    if isinstance(space, spaces.Dict):
+        return {name: _pack(leaf, parts, rows) for name, leaf in space.items()}
+    if isinstance(space, spaces.Tuple):
+        return tuple(_pack(leaf, parts, rows) for leaf in space)
+    assert space.shape is not None
+    dtype = jax.dtypes.canonicalize_dtype(space.dtype)
+    missing, taken = int(np.prod(space.shape)), []
+    while missing > 0:
+        part = next(parts)
+        taken.append((part if part.ndim > len(rows) else jnp.broadcast_to(part, rows)[None]).astype(dtype))
+        missing -= len(taken[-1])
+    return jnp.concatenate(taken).reshape(*space.shape, *rows)
