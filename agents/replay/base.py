@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from gymnasium import spaces
@@ -150,7 +150,7 @@ class RingMemory:
             if n_step != 1 or sequence_length != 1 or discount is not None:
                 raise ValueError("n_step, discount and sequence_length are for Experiences; these rows are Transitions")
             slots, *drawn = self.draw(batch_size, source)
-            return Batch(self.ring.record(slots), *drawn)
+            return Batch(cast(Transition, self.ring.record(slots)), *drawn)
         gamma = DISCOUNT if discount is None else check_fraction("discount", discount)
         return self.gather(self.draw(batch_size, source), n_step, gamma, sequence_length)
 

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import numpy as np
 
-BLOCK = 512
-_LOG_BLOCK = np.array(9)  # as an array without axes it costs NumPy less than as a number
+BLOCK = 64
+_LOG_BLOCK = np.array(6)  # as an array without axes it costs NumPy less than as a number
 
 
 class Extreme:
     """Largest (or smallest) positive entry of an array, worked out when asked, from the blocks that have changed.
 
     Args:
-        values: (N,), non-negative. The owner writes to it and calls ``touch``.
+        size: Length of the array, whose owner calls ``touch`` for what changes.
         smallest: Whether the smallest positive entry is wanted instead of the largest.
     """
 
-    def __init__(self, values: np.ndarray, smallest: bool = False):
-        self._values, self._smallest = values, smallest
-        num_blocks = -(-len(values) // BLOCK)
+    def __init__(self, size: int, smallest: bool = False):
+        self._smallest = smallest
+        num_blocks = -(-size // BLOCK)
         self._of_block = np.zeros(num_blocks)
         self._changed = np.ones(num_blocks, bool)
 
@@ -30,15 +30,18 @@ class Extreme:
         """Note that the entries from ``start`` to before ``stop`` have changed."""
         self._changed[start // BLOCK : -(-stop // BLOCK)] = True
 
-    def get(self) -> float:
-        """The extreme positive entry, 0 if there is none."""
-        for block in np.flatnonzero(self._changed):
-            self._of_block[block] = self._reduce(self._values[block * BLOCK : (block + 1) * BLOCK])
-        self._changed[:] = False
-        return float(self._reduce(self._of_block))
+    def get(self, values: np.ndarray) -> float:
+        """The extreme positive entry of the array as it is now, (size,), 0 if there is none."""
+        changed = self._changed.nonzero()[0]
+        if changed.size:
+            places = changed[:, None] * BLOCK + np.arange(BLOCK)  # the last block repeats its last entry
+            self._of_block[changed] = self._reduce(values.take(np.minimum(places, len(values) - 1)))
+            self._changed[changed] = False
+        return float(self._reduce(self._of_block[None])[0])
 
-    def _reduce(self, values: np.ndarray) -> float:
+    def _reduce(self, values: np.ndarray) -> np.ndarray:
+        """Extremes of rows (k, n)."""
         if not self._smallest:
-            return values.max()
-        positive = values[values > 0]
-        return positive.min() if positive.size else 0.0
+            return values.max(1)
+        least = np.where(values > 0, values, np.inf).min(1)
+        return np.where(np.isfinite(least), least, 0.0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -79,7 +80,7 @@ class HindsightMemory:
             if not callable(function):
                 raise TypeError(f"{name}_function must be callable, got {function!r}")
         self.memory, self.desired = memory, desired
-        self.achieved = achieved if callable(achieved) else lambda obs: obs[achieved]
+        self.achieved = achieved if callable(achieved) else operator.itemgetter(achieved)
         self.reward_function, self.termination_function = reward_function, termination_function
         self.discount = check_fraction("discount", discount)
         self.strategy = check_choice("strategy", strategy, STRATEGIES)

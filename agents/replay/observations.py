@@ -52,6 +52,7 @@ class ObservationStore:
     def _grow(self, count: int) -> None:
         used = len(self._free)  # own places there are, all in use but for num_free
         more = max(count, used // 2, 16)
+        self.arrays = [store if store.flags.owndata else store.copy() for store in self.arrays]  # pickles borrow theirs
         for store in self.arrays:
             # in place, so that large memories need not exist twice; no view of a store is ever handed out
             store.resize((self.capacity + used + more, *store.shape[1:]), refcheck=False)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ from gymnasium import spaces
 from agents.replay.base import RingMemory
 from agents.replay.checks import check_choice, check_fraction, check_ids, check_integer, check_priorities
 from agents.replay.extremes import Extreme
+from agents.replay.masses import random_masses
 from agents.replay.memory import Draw
 from agents.replay.ranks import Ranking
 from agents.replay.streams import check_source
@@ -78,7 +78,6 @@ class PrioritizedMemory(RingMemory):
         self.weight_norm = check_choice("weight_norm", weight_norm, WEIGHT_NORMS)
         self.prioritization = check_choice("prioritization", prioritization, PRIORITIZATIONS)
         super().__init__(observation_space, action_space, capacity, check_memory, seed)
-        self._strata = np.zeros(0)  # 0, 1, ... for the batch size at hand
         self._set_priorities(np.zeros(0))
 
     @property
@@ -138,12 +137,13 @@ class PrioritizedMemory(RingMemory):
             TypeError, ValueError: As ``validate_experience``, or for a bad priority. Nothing is written then.
         """
         checked = self.ring.check(rows)
-        source = check_source(source, checked.count)
+        source = check_source(source, checked.num_rows)
         if priorities is None:
-            priorities = np.full(checked.count, self._largest.get() if len(self.ring) else 1.0)
-        raw = check_priorities("priorities", priorities, checked.count, self._largest_priority)
+            priorities = np.full(checked.num_rows, self._largest.get(self._raw) if len(self.ring) else 1.0)
+        raw = check_priorities("priorities", priorities, checked.num_rows, self._largest_priority)
         ids = self.ring.append(checked, source)
         self._write_newest(raw[-self.capacity :])
+        self._refresh_ranks()
         return ids
 
     def update_priorities(self, ids: Any, abs_td_errors: Any) -> int:
@@ -166,6 +166,7 @@ class PrioritizedMemory(RingMemory):
             alive = self.ring.alive(ids)
             ids, raw = ids[alive], raw[alive]
         self._write(self.ring.slots_of(ids), raw)
+        self._refresh_ranks()
         return num_given - len(ids)
 
     def resize(self, capacity: int) -> None:
@@ -183,12 +184,10 @@ class PrioritizedMemory(RingMemory):
     def draw(self, batch_size: int, source: int | None = None) -> Draw:
         """Draw rows by priority without gathering them."""
         batch_size = check_integer("batch_size", batch_size, 1)
-        if self.prioritization == "rank" and self._ranking.outdated(len(self.ring)):
-            self._set_priorities(self.priorities)
         total = self.tree.total
         if source is None and total > 0:
-            slots, leaves = self.tree.find_checked(self._masses(batch_size, total))
-            return self._weighted(slots, leaves, total, len(self.ring), self._smallest)
+            slots, leaves = self.tree.find_checked(random_masses(self.rng, batch_size, total, self.stratified))
+            return self._weighted(slots, leaves, total)
         if not len(self.ring):
             raise ValueError("cannot sample from an empty memory")
         candidates = self.ring.alive_slots() if source is None else self.candidates(source)
@@ -197,11 +196,17 @@ class PrioritizedMemory(RingMemory):
     def state_dict(self) -> dict[str, np.ndarray]:
         """Everything as plain arrays: goes through ``numpy.savez`` and back without pickle."""
         settings = {name: np.array(getattr(self, name)) for name in _SETTINGS}
-        return super().state_dict() | settings | {"priorities": self.priorities}
+        state = super().state_dict() | settings | {"priorities": self.priorities}
+        if self.prioritization == "rank":  # ranks are those of the last ranking
+            state |= self._ranking.state_dict() | {"leaves": self.tree.leaves[self.ring.alive_slots()]}
+        return state
 
     def load_state_dict(self, state: dict[str, np.ndarray]) -> None:
         """Take over a saved memory, as RingMemory does, with priorities, exponents and annealing."""
-        missing = [name for name in (*_SETTINGS, "priorities") if name not in state]
+        needed = [*_SETTINGS, "priorities"]
+        if str(state.get("prioritization")) == "rank":
+            needed += ["leaves", *Ranking().state_dict()]
+        missing = [name for name in needed if name not in state]
         if missing:
             raise ValueError(f"the saved memory lacks {', '.join(missing)}: was it a PrioritizedMemory?")
         raw = check_priorities("saved priorities", state["priorities"], len(state["next_row"]))
@@ -212,6 +217,9 @@ class PrioritizedMemory(RingMemory):
         for name, value in settings.items():
             setattr(self, name, value)
         self._set_priorities(raw)
+        if self.prioritization == "rank":
+            self._ranking.load_state_dict(state)
+            self.tree.set(self.ring.alive_slots(), state["leaves"])
 
     def _leaves(self, raw: np.ndarray) -> np.ndarray:
         """Unnormalized probabilities of rows with these raw priorities: the one place of alpha and epsilon."""
@@ -236,57 +244,44 @@ class PrioritizedMemory(RingMemory):
             if self._smallest:
                 self._smallest.touch_range(slots.start, slots.stop)
 
+    def _refresh_ranks(self) -> None:
+        if self.prioritization == "rank" and self._ranking.outdated(len(self.ring)):
+            self._set_priorities(self.priorities)
+
     def _set_priorities(self, raw: np.ndarray) -> None:
         """Start priorities and tree anew from the raw priorities of all rows, oldest first."""
         slots = self.ring.alive_slots()
         self._raw, self.tree, self._ranking = np.zeros(self.capacity), SumTree(self.capacity), Ranking()
         self._largest_priority = self.tree.largest / 2 - self.priority_epsilon  # keeps all sums finite
-        self._largest = Extreme(self._raw)
-        self._smallest = Extreme(self.tree.leaves, smallest=True) if self.weight_norm == "memory" else None
+        self._largest = Extreme(self.capacity)
+        self._smallest = Extreme(self.capacity, smallest=True) if self.weight_norm == "memory" else None
         self._raw[slots] = raw
-        if self.prioritization == "rank":
-            self.tree.set_checked(slots, self._ranking.rank_all(raw) ** -self._exponent)
-        else:
-            self.tree.set_checked(slots, self._leaves(raw))
-
-    def _masses(self, count: int, total: float) -> np.ndarray:
-        """Random masses (count,) in [0, total); stratified ones rise."""
-        masses = self.rng.random(count)
-        if self.stratified:
-            if len(self._strata) != count:
-                self._strata = np.arange(count, dtype=float)
-            masses += self._strata
-            masses *= total / count
-            largest = masses.item(-1)
-        else:
-            masses *= total
-            largest = masses.item(masses.argmax())
-        if largest >= total:  # a product was rounded up to the total
-            np.minimum(masses, math.nextafter(total, 0.0), out=masses)
-        return masses
+        ranked = self.prioritization == "rank"
+        self.tree.set_checked(slots, self._ranking.rank_all(raw) ** -self._exponent if ranked else self._leaves(raw))
 
     def _draw_from(self, candidates: np.ndarray, batch_size: int) -> Draw:
         """Draw from these slots alone; uniformly where all their priorities are 0."""
         leaves = self.tree.leaves[candidates]
         sums = np.cumsum(leaves)
-        if not sums[-1] > 0:
+        total = float(sums[-1])
+        if not total > 0:
             slots = candidates[self.rng.integers(0, len(candidates), batch_size)]
             uniform = np.full(batch_size, 1 / len(candidates))
             return Draw(slots, self.ring.ids_of(slots), np.ones(batch_size), uniform)
-        drawn = sums.searchsorted(self._masses(batch_size, float(sums[-1])), side="right")
-        smallest = Extreme(leaves, smallest=True)
-        return self._weighted(candidates[drawn], leaves[drawn], float(sums[-1]), len(candidates), smallest)
+        drawn = sums.searchsorted(random_masses(self.rng, batch_size, total, self.stratified), side="right")
+        return self._weighted(candidates[drawn], leaves[drawn], total, leaves)
 
-    def _weighted(
-        self, slots: np.ndarray, leaves: np.ndarray, total: float, num_rows: int, smallest: Extreme | None
-    ) -> Draw:
-        """Probabilities and weights: (N P)**-beta over its largest is (smallest P / P)**beta."""
+    def _weighted(self, slots: np.ndarray, leaves: np.ndarray, total: float, among: np.ndarray | None = None) -> Draw:
+        """Probabilities and weights of drawn rows: (N P)**-beta over its largest is (smallest P / P)**beta.
+
+        They were drawn from the leaves ``among``, by default from all, whose sum is ``total``.
+        """
         if self.weight_norm == "batch":
             reference = leaves.item(leaves.argmin())
-        elif self.weight_norm == "memory" and smallest:
-            reference = smallest.get()
+        elif self._smallest:
+            reference = self._smallest.get(self.tree.leaves) if among is None else among[among > 0].min()
         else:
-            reference = total / num_rows  # (N P)**-beta as it is
+            reference = total / len(self.ring if among is None else among)  # (N P)**-beta as it is
         weights = (reference / leaves) ** self.importance_sampling_exponent
         return Draw(slots, self.ring.ids_of(slots), weights, leaves / total)
 

@@ -26,6 +26,15 @@ class Ranking:
         """Whether so many rows have changed that all should be ranked anew."""
         return self._num_changes > (0 if num_rows <= ALWAYS_RANKED else num_rows // STALE_SHARE)
 
+    def state_dict(self) -> dict[str, np.ndarray]:
+        """The last ranking as plain arrays."""
+        return {"ranked_priorities": -self._falling, "num_changes": np.array(self._num_changes)}
+
+    def load_state_dict(self, state: dict[str, np.ndarray]) -> None:
+        """Take over a saved ranking."""
+        self._falling = -np.asarray(state["ranked_priorities"], np.float64)
+        self._num_changes = int(state["num_changes"])
+
     def rank_all(self, priorities: np.ndarray) -> np.ndarray:
         """Rank all rows anew, (N,)."""
         order = np.argsort(-priorities, kind="stable")

@@ -9,7 +9,7 @@ from gymnasium import spaces
 
 from agents.replay.checks import check_integer
 from agents.replay.observations import ObservationStore, same_rows
-from agents.replay.rows import Rows, check_rows, empty_columns
+from agents.replay.rows import COLUMNS, Rows, check_rows, row_dtype
 from agents.replay.spaces import Layout
 from agents.replay.streams import Streams
 from agents.types import Experience, Transition
@@ -38,10 +38,8 @@ class Ring:
         self.kind: type | None = None
         self.streams = Streams()
         self.store = ObservationStore(self.obs_layout, self.capacity)
-        self.actions = [np.zeros((self.capacity, *leaf.shape), leaf.dtype) for leaf in self.action_layout.leaves]
-        self.next = np.zeros(self.capacity, np.int64)
         self.source = np.zeros(self.capacity, np.int64)
-        self.columns: dict[str, np.ndarray] = {}
+        self.table = np.zeros(self.capacity, row_dtype(Experience, self.action_layout))
 
     def __len__(self) -> int:
         return self.inserted - self.oldest
@@ -49,12 +47,33 @@ class Ring:
     @property
     def nbytes(self) -> int:
         """Bytes of all arrays."""
-        arrays = [*self.actions, self.next, self.source, *self.columns.values()]
-        return self.store.nbytes + sum(array.nbytes for array in arrays)
+        return self.store.nbytes + self.table.nbytes + self.source.nbytes
+
+    @property
+    def next(self) -> np.ndarray:
+        """Where each row's next_obs is stored, (capacity,): a view, as all that follows."""
+        return self.table["next"]
+
+    @property
+    def actions(self) -> list[np.ndarray]:
+        """Actions by slot, one array a leaf."""
+        return [self.table[f"action.{place}"] for place in range(len(self.action_layout.leaves))]
+
+    @property
+    def columns(self) -> dict[str, np.ndarray]:
+        """What the rows hold between action and next_obs, by slot."""
+        return {name: self.table[name] for name in COLUMNS[self.kind or Experience]}
+
+    def open(self, kind: type | None) -> None:
+        """Settle the kind of the rows that an empty ring will hold."""
+        dtype = row_dtype(kind or Experience, self.action_layout)
+        if dtype != self.table.dtype:
+            self.table = np.zeros(self.capacity, dtype)
+        self.kind = kind
 
     def row_bytes(self) -> int:
         """Bytes of one row at most, that is with an own next_obs."""
-        return 2 * self.obs_layout.nbytes + self.action_layout.nbytes + 4 * 8
+        return 2 * self.obs_layout.nbytes + row_dtype(Experience, self.action_layout).itemsize + 8
 
     def alive_ids(self) -> np.ndarray:
         """Ids of all rows, oldest first."""
@@ -114,12 +133,12 @@ class Ring:
         Returns:
             Ids of all rows given, (N,).
         """
-        first, count = self.inserted, rows.count
+        first, count = self.inserted, rows.num_rows
         ids = np.arange(first, first + count)
         if not count:
             return ids
         if self.kind is None:
-            self.kind, self.columns = rows.kind, empty_columns(rows.kind, self.capacity)
+            self.open(rows.kind)
         self.drop_before(max(self.oldest, first + count - self.capacity))
         self.inserted += count
         skipped = max(0, count - self.capacity)
@@ -142,15 +161,17 @@ class Ring:
     def clear(self) -> None:
         """Evict all rows; the next ones may be of the other kind."""
         self.drop_before(self.inserted)
-        self.streams, self.kind, self.columns = Streams(), None, {}
+        self.streams = Streams()
+        self.open(None)
 
     def record(self, slots: np.ndarray) -> Experience | Transition:
         """The rows in these slots as they were given, whatever the shape of ``slots``."""
-        kind = self.kind or Experience
-        columns = [column.take(slots) for column in (self.columns or empty_columns(kind, 0)).values()]
+        rows = self.table.take(slots)
+        _, *columns = (rows[name].copy() for name in rows.dtype.names)
+        num_columns = len(columns) - len(self.action_layout.leaves)
+        columns, action = columns[:num_columns], self.action_layout.unflatten(columns[num_columns:])
         take, stores = self.obs_layout.take, self.store.arrays
-        action = self.action_layout.take(self.actions, slots)
-        return kind(take(stores, slots), action, *columns, take(stores, self.next.take(slots)))
+        return (self.kind or Experience)(take(stores, slots), action, *columns, take(stores, rows["next"]))
 
     def obs(self, slots: np.ndarray) -> Any:
         """Observations of the rows in these slots."""
@@ -158,16 +179,16 @@ class Ring:
 
     def next_obs(self, slots: np.ndarray) -> Any:
         """Next observations of the rows in these slots."""
-        return self.obs_layout.take(self.store.arrays, self.next.take(slots))
+        return self.obs_layout.take(self.store.arrays, self.next[slots])
 
     def action(self, slots: np.ndarray) -> Any:
         """Actions of the rows in these slots."""
-        return self.action_layout.take(self.actions, slots)
+        return self.action_layout.unflatten([store[slots] for store in self.actions])
 
     def follows(self, slots: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Whether the episode goes on in another row after each of these Experiences, and that row's slot."""
-        after = self.next.take(slots)
-        ended = self.columns["terminated"].take(slots) | self.columns["truncated"].take(slots)
+        after = self.next[slots]
+        ended = self.table["terminated"][slots] | self.table["truncated"][slots]
         return (after < self.capacity) & ~ended, after
 
     def resized(self, capacity: int) -> Ring:
@@ -175,8 +196,8 @@ class Ring:
         capacity = check_integer("capacity", capacity, 1)
         ring = Ring(self.obs_layout.space, self.action_layout.space, capacity)
         ring.inserted, ring.oldest = self.inserted, max(self.oldest, self.inserted - capacity)
-        ring.kind, ring.streams = self.kind, self.streams
-        ring.columns = {name: np.zeros(capacity, column.dtype) for name, column in self.columns.items()}
+        ring.open(self.kind)
+        ring.streams = self.streams
         for start in range(ring.oldest, ring.inserted, CHUNK):
             ring._take_over(self, np.arange(start, min(start + CHUNK, ring.inserted)))
         return ring
@@ -184,12 +205,8 @@ class Ring:
     def _take_over(self, other: Ring, ids: np.ndarray) -> None:
         """Copy rows of another ring into the slots that they have here."""
         here, there = ids % self.capacity, ids % other.capacity
-        pairs = [
-            *zip(self.store.arrays, other.store.arrays, strict=True),
-            *zip(self.actions, other.actions, strict=True),
-        ]
-        pairs += [(self.source, other.source), *((self.columns[name], other.columns[name]) for name in self.columns)]
-        for new, old in pairs:
+        pairs = zip(self.store.arrays, other.store.arrays, strict=True)
+        for new, old in (*pairs, (self.source, other.source), (self.table, other.table)):
             new[here] = old[there]
         after = other.next[there]
         own = after >= other.capacity

@@ -27,7 +27,7 @@ class Rows(NamedTuple):
     next_obs: list[np.ndarray]
 
     @property
-    def count(self) -> int:
+    def num_rows(self) -> int:
         """Number of rows."""
         return len(self.columns[0])
 
@@ -37,9 +37,10 @@ class Rows(NamedTuple):
         return Rows(self.kind, *parts)
 
 
-def empty_columns(kind: type, size: int) -> dict[str, np.ndarray]:
-    """Zeros for each column of rows of a kind."""
-    return {name: np.zeros(size, dtype) for name, dtype in COLUMNS[kind].items()}
+def row_dtype(kind: type, action_layout: Layout) -> np.dtype:
+    """One row but for its observations, as a record: so that a row drawn at random costs one place in memory."""
+    actions = [(f"action.{place}", leaf.dtype, leaf.shape) for place, leaf in enumerate(action_layout.leaves)]
+    return np.dtype([("next", np.int64), *COLUMNS[kind].items(), *actions], align=True)
 
 
 def check_rows(rows: Any, obs_layout: Layout, action_layout: Layout) -> Rows:

@@ -10,13 +10,12 @@ import psutil
 
 from agents.replay.checks import check_integer
 from agents.replay.ring import Ring
-from agents.replay.rows import COLUMNS
 from agents.types import Experience, Transition
 
 FORMAT = 1
 """Version of the saved form."""
 _NEEDED = ("capacity", "inserted", "oldest", "kind", "next_row", "source", "own_next_obs.0", "rng")
-KINDS: dict[str, type] = {"none": type(None), "experience": Experience, "transition": Transition}
+KINDS: dict[str, type | None] = {"none": None, "experience": Experience, "transition": Transition}
 
 
 def ring_state(ring: Ring) -> dict[str, np.ndarray]:
@@ -27,12 +26,12 @@ def ring_state(ring: Ring) -> dict[str, np.ndarray]:
     next_row = np.empty(len(slots), np.int64)
     next_row[~own] = ring.ids_of(after[~own]) - ring.oldest
     next_row[own] = len(slots) + np.arange(own.sum())
-    kind = next(name for name, kind in KINDS.items() if kind is (ring.kind or type(None)))
+    kind = next(name for name, kind in KINDS.items() if kind is ring.kind)
     counters = {"format": FORMAT, "capacity": ring.capacity, "inserted": ring.inserted, "oldest": ring.oldest}
     state = {name: np.array(value) for name, value in counters.items()} | {"kind": np.array(kind)}
     state |= _leaves("obs", ring.store.take(slots)) | _leaves("own_next_obs", ring.store.take(after[own]))
     state |= _leaves("action", [store[slots] for store in ring.actions])
-    state |= {name: column[slots] for name, column in ring.columns.items()}
+    state |= {name: column[slots] for name, column in ring.columns.items() if ring.kind}
     return state | {"next_row": next_row, "source": ring.source[slots]}
 
 
@@ -52,6 +51,9 @@ def ring_from_state(old: Ring, state: dict[str, Any]) -> Ring:
     laps = -(-(old.inserted - int(state["oldest"])) // ring.capacity) if old.inserted else 0
     shift = max(0, laps) * ring.capacity
     ring.inserted, ring.oldest = int(state["inserted"]) + shift, int(state["oldest"]) + shift
+    if str(state["kind"]) not in KINDS:
+        raise ValueError(f"saved kind must be one of {', '.join(KINDS)}, got {state['kind']}")
+    ring.open(KINDS[str(state["kind"])])
     slots = ring.alive_slots()
     places = ring.store.reserve(num_own)
     for layout, name, stores, index in (
@@ -61,9 +63,7 @@ def ring_from_state(old: Ring, state: dict[str, Any]) -> Ring:
     ):
         for place, (leaf, store) in enumerate(zip(layout.leaves, stores, strict=True)):
             store[index] = _fitting(state, f"{name}.{place}", (len(index), *leaf.shape), leaf.dtype)
-    if str(state["kind"]) != "none":
-        ring.kind = KINDS[str(state["kind"])]
-        ring.columns = {name: np.zeros(ring.capacity, dtype) for name, dtype in COLUMNS[ring.kind].items()}
+    if ring.kind:
         for name, column in ring.columns.items():
             column[slots] = _fitting(state, name, (num_rows,), column.dtype)
     ring.source[slots] = _fitting(state, "source", (num_rows,), np.dtype(np.int64))

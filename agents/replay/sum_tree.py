@@ -64,6 +64,10 @@ class SumTree:
         self._starts = np.zeros(size + 1)  # running sums of the top, with a 0 before them
         self._top_changed = False
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # copied as it is, each of the views that share memory would get its own
+        return _restored, (self.capacity, self.leaves.copy())
+
     @property
     def total(self) -> float:
         """Sum of all leaves."""
@@ -216,7 +220,12 @@ class SumTree:
         return indices.astype(np.int64, copy=False)
 
 
+def _restored(capacity: int, leaves: np.ndarray) -> SumTree:
+    tree = SumTree(capacity)
+    tree.set_range(0, leaves)
+    return tree
+
+
 def _sums(blocks: np.ndarray) -> np.ndarray:
     """Sums (k,) of blocks (k, FAN_OUT): each to the same bits, whatever stands beside it."""
     return np.vecdot(blocks, _ONES)
-

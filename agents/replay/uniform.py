@@ -37,8 +37,8 @@ class UniformMemory(RingMemory):
         """
         checked = self.ring.check(rows)
         if priorities is not None:
-            check_priorities("priorities", priorities, checked.count)
-        return self.ring.append(checked, check_source(source, checked.count))
+            check_priorities("priorities", priorities, checked.num_rows)
+        return self.ring.append(checked, check_source(source, checked.num_rows))
 
     def update_priorities(self, ids: Any, abs_td_errors: Any) -> int:
         """Check the arguments and give the number of ids (k,) whose rows are gone; nothing else."""

@@ -233,6 +233,33 @@ def test_ranks_of_a_large_memory_are_nearly_right_between_rankings():
     assert np.median(np.abs(batch.probabilities / (expected / expected.sum())[batch.ids] - 1)) < 0.02
 
 
+def test_a_large_ranked_memory_resumes_between_two_rankings():
+    rng = np.random.default_rng(0)
+    memory, other = (memory_with(rng.random(5000), prioritization="rank") for _ in range(2))
+    for _ in range(30):
+        memory.update_priorities(memory.sample(32).ids, rng.random(32))
+    other.load_state_dict(memory.state_dict() | {"inserted": np.array(5000), "oldest": np.array(0)})
+    for _ in range(30):
+        first, second = memory.sample(32), other.sample(32)
+        np.testing.assert_array_equal(first.ids % 5000, second.ids % 5000)
+        np.testing.assert_array_equal(first.probabilities, second.probabilities)
+        errors = rng.random(32)
+        memory.update_priorities(first.ids, errors)
+        other.update_priorities(second.ids, errors)
+
+
+@pytest.mark.parametrize("norm", ["memory", "batch"])
+def test_the_smallest_leaf_is_known_after_any_history(norm):
+    rng = np.random.default_rng(0)
+    memory = memory_with(rng.random(2000) + 0.01, weight_norm=norm, initial_importance_sampling_exponent=1)
+    for _ in range(100):
+        batch = memory.sample(50)
+        smallest = memory.tree.leaves.min() if norm == "memory" else memory.tree.get(batch.ids % 2000).min()
+        beta = memory._first_beta
+        np.testing.assert_allclose(batch.weights, (smallest / memory.tree.get(batch.ids % 2000)) ** beta)
+        memory.update_priorities(batch.ids, rng.random(50) + rng.choice([0.001, 1]))
+
+
 def test_ranking_cares_for_order_alone():
     first, second = (memory_with(raw, prioritization="rank") for raw in ([1.0, 2, 3], [1e-9, 5, 1e9]))
     np.testing.assert_array_equal(first.sample(50).ids, second.sample(50).ids)
