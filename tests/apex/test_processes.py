@@ -306,7 +306,7 @@ def test_ctrl_c_saves_ends_all_and_says_where(tmp_path, signals):
         for _ in range(signals):
             os.killpg(process.pid, signal.SIGINT)
             time.sleep(0.05)
-        output, _ = process.communicate(timeout=5)
+        output, _ = process.communicate(timeout=30)
         assert process.returncode == 130
         assert gone(family, 1)
     assert output.strip().splitlines() == [f"Stopped; go on with --resume {tmp_path / 'run'}"]
@@ -317,7 +317,7 @@ def test_ctrl_c_saves_ends_all_and_says_where(tmp_path, signals):
 def test_sigterm_saves_and_ends_all(tmp_path):
     with training(tmp_path) as (process, family):
         process.terminate()
-        output, _ = process.communicate(timeout=5)
+        output, _ = process.communicate(timeout=30)
         assert process.returncode == 143
         assert gone(family, 1)
         assert "Traceback" not in output
