@@ -111,8 +111,9 @@ class PrioritizedMemory(RingMemory):
     @property
     def importance_sampling_exponent(self) -> float:
         """Beta now: grows linearly with the number of samples, up to 1."""
-        share = min(1.0, self.num_samples / self._num_annealing_steps)
-        return self._first_beta + (1.0 - self._first_beta) * share
+        if self.num_samples >= self._num_annealing_steps:
+            return 1.0
+        return self._first_beta + (1.0 - self._first_beta) * self.num_samples / self._num_annealing_steps
 
     @property
     def priorities(self) -> np.ndarray:

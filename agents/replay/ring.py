@@ -35,7 +35,9 @@ class Ring:
         self.capacity = check_integer("capacity", capacity, 1)
         self.obs_layout, self.action_layout = Layout(observation_space, "obs"), Layout(action_space, "action")
         self.inserted = self.oldest = 0
+        self._plain = self.obs_layout.plain and self.action_layout.plain
         self.kind: type | None = None
+        self._record: type = Experience  # the kind, also of an empty ring
         self.streams = Streams()
         self.store = ObservationStore(self.obs_layout, self.capacity)
         self.source = np.zeros(self.capacity, np.int64)
@@ -62,14 +64,14 @@ class Ring:
     @property
     def columns(self) -> dict[str, np.ndarray]:
         """What the rows hold between action and next_obs, by slot."""
-        return {name: self.table[name] for name in COLUMNS[self.kind or Experience]}
+        return {name: self.table[name] for name in COLUMNS[self._record]}
 
     def open(self, kind: type | None) -> None:
         """Settle the kind of the rows that an empty ring will hold."""
         dtype = row_dtype(kind or Experience, self.action_layout)
         if dtype != self.table.dtype:
             self.table = np.zeros(self.capacity, dtype)
-        self.kind = kind
+        self.kind, self._record = kind, kind or Experience
 
     def row_bytes(self) -> int:
         """Bytes of one row at most, that is with an own next_obs."""
@@ -166,12 +168,14 @@ class Ring:
 
     def record(self, slots: np.ndarray) -> Experience | Transition:
         """The rows in these slots as they were given, whatever the shape of ``slots``."""
-        rows = self.table.take(slots)
-        _, *columns = (rows[name].copy() for name in rows.dtype.names)
-        num_columns = len(columns) - len(self.action_layout.leaves)
-        columns, action = columns[:num_columns], self.action_layout.unflatten(columns[num_columns:])
-        take, stores = self.obs_layout.take, self.store.arrays
-        return (self.kind or Experience)(take(stores, slots), action, *columns, take(stores, rows["next"]))
+        rows, stores = self.table.take(slots), self.store.arrays
+        columns = [rows[name].copy() for name in COLUMNS[self._record]]
+        if self._plain:  # the same as below, in half the time of a small batch
+            obs, next_obs = stores[0].take(slots, 0), stores[0].take(rows["next"], 0)
+            return self._record(obs, rows["action.0"].copy(), *columns, next_obs)
+        obs, next_obs = self.obs_layout.take(stores, slots), self.obs_layout.take(stores, rows["next"])
+        actions = [rows[f"action.{place}"].copy() for place in range(len(self.action_layout.leaves))]
+        return self._record(obs, self.action_layout.unflatten(actions), *columns, next_obs)
 
     def obs(self, slots: np.ndarray) -> Any:
         """Observations of the rows in these slots."""
