@@ -1,4 +1,4 @@
-"""Writes what was recorded of a rule out as a Python function on plain numbers.
+"""Writes what was recorded of a rule out as a Python function: plain numbers as variables, arrays in buffers.
 
 It performs the rule's own operations in the rule's own order, so the bits are the rule's.
 """
@@ -12,9 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from gym_custom.program import Program
+from gym_custom.binding import Binding, Scratch, copied, largest, least, same
+from gym_custom.program import Program, symbols
 from gym_custom.recording import Instruction, Symbol
 
+_NUMBERS = (np.dtype(np.float64), np.dtype(np.int64), np.dtype(np.bool_))
 _OPERATORS = {
     "add": "+",
     "subtract": "-",
@@ -35,29 +37,151 @@ _OPERATORS = {
 
 
 def compiled(
-    program: Program, namespace: SimpleNamespace, groups: Sequence[int | None]
+    program: Program,
+    namespace: SimpleNamespace,
+    groups: Sequence[int | None],
+    inputs: Sequence[np.ndarray | None] | None = None,
+    outputs: Sequence[np.ndarray | None] | None = None,
+    scratch: Scratch | None = None,
 ) -> Callable[..., tuple[Any, ...]]:
-    """A Python function of one number an input.
+    """A Python function of one argument for each input that is a plain number.
 
     Args:
-        program: A flat one.
+        program: Where arrays are none it must be flat.
         namespace: Functions of plain numbers, named as NumPy's.
         groups: How the outputs are returned one after the other: so many as a tuple, or (None) one by itself.
+        inputs: For each input the array that it stands in, or None for a number that is handed over.
+        outputs: For each output the array that it is written to, or None for a number that is returned.
+        scratch: Lends the buffers for arrays between.
     """
-    names = {symbol: f"x{i}" for i, symbol in enumerate(program.inputs)}
-    scope: dict[str, Any] = {}
-    lines = [f"def run({', '.join(names.values())}):"]
-    for i, instruction in enumerate(program.instructions):
-        names[instruction.result] = f"t{i}"
-        lines.append(f"    t{i} = {_expression(instruction, names, namespace, scope)}")
-    outputs = iter([_literal(output, names, scope) for output in program.outputs])
-    returned = (
-        next(outputs) if count is None else f"({''.join(next(outputs) + ', ' for _ in range(count))})"
-        for count in groups
-    )
-    lines.append(f"    return {', '.join(returned)}")
-    exec("\n".join(lines), scope)  # the text is made of the names and numbers above only
-    return scope["run"]
+    inputs = inputs or [None] * len(program.inputs)
+    outputs = outputs or [None] * len(program.outputs)
+    return _Writer(program, namespace, inputs, outputs, scratch or Scratch()).function(groups)
+
+
+def is_number(symbol: Any) -> bool:
+    """Whether a value is a plain number where rules are compiled."""
+    return np.shape(symbol) == () if not isinstance(symbol, Symbol) else symbol.shape == () and symbol.dtype in _NUMBERS
+
+
+class _Variable:
+    """Where a number stands."""
+
+    def __init__(self, name: str):
+        self.name = name
+
+
+class _Writer(Binding):
+    """A program on its way to a Python function: numbers are variables, arrays stand in buffers."""
+
+    def __init__(
+        self,
+        program: Program,
+        namespace: SimpleNamespace,
+        inputs: Sequence[Any],
+        outputs: Sequence[Any],
+        scratch: Scratch,
+    ):
+        self._namespace = namespace
+        self._scope: dict[str, Any] = {}
+        self._known: dict[int, str] = {}  # names of objects in the scope
+        self._lines: list[str] = []
+        self._outputs = outputs
+        given = [symbol for symbol, array in zip(program.inputs, inputs, strict=True) if array is None]
+        self._names = {symbol: f"x{i}" for i, symbol in enumerate(given)}
+        self._head = f"def run({', '.join(self._names.values())}):"
+        super().__init__(program, inputs, outputs, scratch)
+
+    def function(self, groups: Sequence[int | None]) -> Callable[..., tuple[Any, ...]]:
+        """The finished function."""
+        texts = iter(
+            self._object(array) if array is not None else _literal(output, self._names, self._scope)
+            for output, array in zip(self._program.outputs, self._outputs, strict=True)
+        )
+        returned = (
+            next(texts) if count is None else f"({''.join(next(texts) + ', ' for _ in range(count))})"
+            for count in groups
+        )
+        text = "\n    ".join([self._head, *self._lines, f"return {', '.join(returned)}"])
+        exec(text, self._scope)  # it is made of the names and numbers above only
+        return self._scope["run"]
+
+    def _place_outputs(self, outputs: Sequence[Any]) -> None:
+        self._places |= {symbol: _Variable(name) for symbol, name in self._names.items()}  # type: ignore[misc]
+        for output, array in zip(self._program.outputs, outputs, strict=True):
+            if array is None or is_number(output):
+                continue
+            if not isinstance(output, Symbol):
+                array[...] = output
+            elif output not in self._places and self._may_stand(output, array):
+                self._places[output] = array
+
+    def _deliver(self, outputs: Sequence[Any]) -> None:
+        for output, array in zip(self._program.outputs, outputs, strict=True):
+            if array is not None and is_number(output):
+                self._lines.append(f"{self._object(array)}.fill({_literal(output, self._names, self._scope)})")
+            elif array is not None and isinstance(output, Symbol) and not same(self._places[output], array):
+                self._call(copied, (self._places[output], array))
+
+    def _name(self, operand: Any) -> str:
+        name = super()._name(operand)
+        return "fill" if name == "view" and is_number(self._made[operand].operands[0]) else name
+
+    def _settle(self, operand: Any, owner: Symbol, index: Any) -> None:
+        if not is_number(operand):
+            super()._settle(operand, owner, index)
+
+    def _write(self, instruction: Instruction) -> None:
+        name, operands, result = instruction
+        if is_number(result) and name == "view" and is_number(operands[0]):
+            self._names[result], self._places[result] = self._names[operands[0]], self._places[operands[0]]
+        elif self._name(result) == "fill":
+            place = self._place(result)
+            self._lines.append(f"{self._object(place)}.fill({self._names[operands[0]]})")
+        elif not is_number(result):
+            before = len(self.plan)
+            super()._write(instruction)
+            for function, arguments in self.plan[before:]:
+                self._call(function, arguments)
+        else:
+            text = self._number(name, operands, instruction)
+            self._names[result] = variable = f"t{len(self._lines)}"
+            self._places[result] = _Variable(variable)  # type: ignore[assignment]
+            self._lines.append(f"{variable} = {text}")
+
+    def _number(self, name: str, operands: Sequence[Any], instruction: Instruction) -> str:
+        """How a number is computed."""
+        if name == "view":
+            return f"{self._object(self._look(operands[1], self._places[operands[0]]))}.item()"
+        if name == "reduce":
+            call = operands[1]
+            return f"{self._object(getattr(np, call.name).reduce)}({self._object(self._places[operands[0]])}).item()"
+        if name == "call":
+            arrays = ", ".join(self._object(self._places[operand]) for operand in operands[:-1])
+            return f"{self._object(operands[-1])}({arrays}).item()"
+        for operand in symbols(operands):
+            if operand not in self._names:
+                self._names[operand] = f"{self._object(self._places[operand])}.item()"
+        return _expression(instruction, self._names, self._namespace, self._scope)
+
+    def _call(self, function: Any, arguments: Sequence[Any]) -> None:
+        texts = [self._object(argument) for argument in arguments]
+        if function is copied and getattr(arguments[0], "dtype", None) == arguments[1].dtype:
+            self._lines.append(f"{self._object(np.copyto)}({texts[1]}, {texts[0]})")
+        elif function in (largest, least):
+            name = self._object(np.maximum if function is largest else np.minimum)
+            self._lines.append(f"{name}({texts[0]}, {texts[1]}, out={texts[2]})")
+        else:
+            self._lines.append(f"{self._object(function)}({', '.join(texts)})")
+
+    def _object(self, value: Any) -> str:
+        """The name of an object, which the function finds in its scope."""
+        if isinstance(value, _Variable):
+            return value.name
+        if id(value) not in self._known:
+            self._known[id(value)] = name = f"o{len(self._known)}"
+            self._scope[name] = value
+        return self._known[id(value)]
 
 
 def _expression(

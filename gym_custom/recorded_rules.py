@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from gymnasium import spaces
 
-from gym_custom.program import Plan, Program, Scratch, record
+from gym_custom.binding import Plan, Scratch, bind
+from gym_custom.program import Program, record
 from gym_custom.recording import Symbol
 from gym_custom.state_layout import StateLayout
 from gym_custom.world import World, recordable_params
@@ -61,10 +62,10 @@ class RecordedRules:
             given = (self.action[rows], *self.u[:, rows])
             earned = (self.reward[rows], self.terminated[rows])
             shown = [array[rows] for array in (*seen, *infos)]
-            self._step += step.bind([*here, *given], [*there, *earned], scratch)
-            self._step_back += step.bind([*there, *given], [*here, *earned], scratch)
-            self._look += look.bind(there, shown, scratch)
-            self._look_back += look.bind(here, shown, scratch)
+            self._step += bind(step, [*here, *given], [*there, *earned], scratch)
+            self._step_back += bind(step, [*there, *given], [*here, *earned], scratch)
+            self._look += bind(look, there, shown, scratch)
+            self._look_back += bind(look, here, shown, scratch)
         self._all_rows = slice(0, num_envs)
 
     def advance(self) -> None:
@@ -136,8 +137,8 @@ class _Tile:
         given = [self.action, self.u] if world.step_draws else [self.action]
         scratch, here = Scratch(), layout.state(self.here)
         earned = [self.reward, self.terminated]
-        self.step = step.bind([*here, *given], [*layout.state(self.there), *earned], scratch)
-        self.look = look.bind(here, self.seen, scratch)
+        self.step = bind(step, [*here, *given], [*layout.state(self.there), *earned], scratch)
+        self.look = bind(look, here, self.seen, scratch)
 
     def bring(self, blocks: Sequence[np.ndarray], rows: slice) -> None:
         """Copies the states of these rows here."""

@@ -70,7 +70,7 @@ class SingleEnv(gym.Env):
     @property
     def _state(self) -> Any:
         """The present State, None before the first reset."""
-        return None if self._leaves is None else self._rules.kind(*self._leaves)
+        return None if self._leaves is None else self._rules.named(self._leaves)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Begins an episode.
@@ -154,7 +154,7 @@ class SingleEnv(gym.Env):
         """The present state and the counters of this environment, without the generator."""
         if self._leaves is None:
             raise ResetNeeded("call reset() before get_state()")
-        return Snapshot(self._rules.kind(*_copied(self._leaves)), self._steps, self._return, self._terminated)
+        return Snapshot(self._rules.named(_copied(self._leaves)), self._steps, self._return, self._terminated)
 
     def set_state(self, snapshot: Snapshot) -> None:
         """Goes back to what `get_state` gave, also in another environment of the same world."""

@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from gymnasium import spaces
 
-from gym_custom.plain_python import compiled
-from gym_custom.program import Program, Scratch, record
+from gym_custom.binding import Scratch
+from gym_custom.plain_python import compiled, is_number
+from gym_custom.program import Program, record
 from gym_custom.recording import Symbol
 from gym_custom.scalar_math import scalar_namespace
 from gym_custom.state_layout import StateLayout
@@ -25,6 +26,7 @@ class SingleRules(NamedTuple):
 
     Attributes:
         kind: The world's State.
+        named: ``(leaves) -> State``, as the rules and the pictures want it.
         params: The parameters as the rules and the pictures want them.
         scalar: Whether all values are Python numbers.
         begin: ``(u, options) -> leaves``.
@@ -34,6 +36,7 @@ class SingleRules(NamedTuple):
     """
 
     kind: Callable[..., Any]
+    named: Callable[[Leaves], Any]
     params: Any
     scalar: bool
     begin: Callable[..., Leaves]
@@ -51,7 +54,7 @@ def single_rules(world: World) -> SingleRules:
     if recorded is None or scalar:
         return _compiled(world, recorded, rules) if recorded is not None and recorded.step.flat else rules
     replay = _Replay(world, layout, recorded)
-    return rules._replace(step=replay.step, look=replay.look)
+    return rules._replace(named=replay.named, step=replay.step, look=replay.look)
 
 
 def _called(world: World, layout: StateLayout, scalar: bool) -> SingleRules:
@@ -85,7 +88,7 @@ def _called(world: World, layout: StateLayout, scalar: bool) -> SingleRules:
         return leaves, reward, terminated, *look(leaves)
 
     info = {} if world.info is None else world.info(xp, params, kind(*begin(_example(world, scalar), None)))
-    return SingleRules(kind, params, scalar, begin, step, look, tuple(info))
+    return SingleRules(kind, lambda leaves: kind(*leaves), params, scalar, begin, step, look, tuple(info))
 
 
 class _Recorded(NamedTuple):
@@ -129,71 +132,92 @@ def _compiled(world: World, recorded: _Recorded, rules: SingleRules) -> SingleRu
 
 
 class _Replay:
-    """Recorded rules of arrays for one environment.
+    """Compiled rules of arrays for one environment.
 
-    The state stands in one of two sets of buffers, and a step goes from the one to the other. A State that the caller
-    hands over and that is not there is copied there first.
+    Numbers are variables; arrays stand in one of two sets of buffers, and a step goes from the one to the other. A
+    State that the caller hands over and that is not there is copied there first.
     """
 
     def __init__(self, world: World, layout: StateLayout, recorded: _Recorded):
-        self._draws = world.step_draws
-        self._action = np.zeros(world.action_space.shape or (), world.dtype)
-        self._u = np.zeros(world.step_draws)
-        self._reward, self._terminated = np.zeros(()), np.zeros((), np.bool_)
+        self._layout = layout
         step, look = recorded.step, recorded.look
+        leaves = len(look.inputs)
+        action, u = _array(step.inputs[leaves]), np.zeros(world.step_draws)
+        self._action, self._u = action, u
         one_leaf = isinstance(world.observation_space, (spaces.Box, spaces.MultiDiscrete))
-        self._parts, seen = _buffers(look.outputs[: recorded.parts], one_leaf)
-        self._infos = [np.zeros((), _dtype(output)) for output in look.outputs[recorded.parts :]]
-        seen = [*seen, *self._infos]
-        here = [np.zeros(shape, dtype) for dtype, shape in layout.specs()]
+        parts, infos = look.outputs[: recorded.parts], look.outputs[recorded.parts :]
+        self._vector, seen = _buffers(parts, one_leaf)
+        shown = [*seen, *map(_array, infos)]
+        here = [_array(symbol) for symbol in look.inputs]
         there = [  # what no step changes stands in the same memory
-            leaf if output is symbol else np.zeros_like(leaf)
+            leaf if output is symbol or leaf is None else np.zeros_like(leaf)
             for leaf, symbol, output in zip(here, step.inputs, step.outputs, strict=False)
         ]
-        self._here, self._there = tuple(here), tuple(there)
-        given, earned, scratch = [self._action, self._u], [self._reward, self._terminated], Scratch()
-        self._step = step.bind([*here, *given], [*there, *earned, *seen], scratch)
-        self._step_back = step.bind([*there, *given], [*here, *earned, *seen], scratch)
-        self._look = look.bind(here, seen, scratch)
-        self._look_back = look.bind(there, seen, scratch)
-
-    def _bring(self, leaves: Leaves) -> None:
-        if leaves is not self._here:
-            for mine, leaf in zip(self._here, leaves, strict=True):
-                mine[...] = leaf
+        self._arrays, self._others = here, there
+        self._numbers = [i for i, leaf in enumerate(here) if leaf is None]
+        given, earned = [action, u], [_array(output) for output in step.outputs[leaves : leaves + 2]]
+        groups, xp, scratch = [len(parts), len(infos)], scalar_namespace(), Scratch()
+        self._run, self._run_back = (
+            compiled(step, xp, [leaves, None, None, *groups], [*a, *given], [*b, *earned, *shown], scratch)
+            for a, b in ((here, there), (there, here))
+        )
+        self._see, self._see_back = (compiled(look, xp, groups, a, shown, scratch) for a in (here, there))
+        self._last: Leaves = ()
 
     def step(self, leaves: Leaves, action: Any, u: Any) -> Any:
         """One step."""
-        self._bring(leaves)
-        self._action[...] = action
-        if self._draws:
-            self._u[...] = u
-        for function, operands in self._step:
-            function(*operands)
-        self._here, self._there = self._there, self._here
-        self._step, self._step_back = self._step_back, self._step
-        self._look, self._look_back = self._look_back, self._look
-        return self._here, self._reward, self._terminated, self._parts, self._infos
+        numbers = self._bring(leaves)
+        if self._action is None:
+            numbers.append(python_numbers(action))
+        else:
+            self._action[...] = action
+        self._u[...] = u
+        self._last, reward, terminated, parts, infos = self._run(*numbers)
+        self._arrays, self._others = self._others, self._arrays
+        self._run, self._run_back = self._run_back, self._run
+        self._see, self._see_back = self._see_back, self._see
+        return self._last, reward, terminated, parts if self._vector is None else self._vector, infos
 
     def look(self, leaves: Leaves) -> Any:
         """What there is to see."""
-        self._bring(leaves)
-        for function, operands in self._look:
-            function(*operands)
-        return self._parts, self._infos
+        parts, infos = self._see(*self._bring(leaves))
+        return parts if self._vector is None else self._vector, infos
+
+    def named(self, leaves: Leaves) -> Any:
+        """The State; its numbers are NumPy's, as rules of arrays want them."""
+        values = (np.asarray(leaf, dtype)[()] for leaf, dtype in zip(leaves, self._layout.dtypes, strict=True))
+        return self._layout.kind(*values)
+
+    def _bring(self, leaves: Leaves) -> list[Any]:
+        """Sees to it that the arrays of this state are in their buffers; its numbers."""
+        if leaves is self._last:
+            return [leaves[i] for i in self._numbers]
+        for mine, leaf in zip(self._arrays, leaves, strict=True):
+            if mine is not None:
+                mine[...] = leaf
+        return [python_numbers(leaves[i]) for i in self._numbers]
 
 
-def _buffers(parts: Sequence[Any], one_leaf: bool) -> tuple[Any, list[np.ndarray]]:
-    """The parts, as one vector where they make one leaf and have one dtype, and an array for each."""
+def _array(value: Any) -> np.ndarray | None:
+    """A buffer for a value, or None where it is a number."""
+    return (
+        None
+        if is_number(value)
+        else np.zeros(np.shape(value) if not isinstance(value, Symbol) else value.shape, _dtype(value))
+    )
+
+
+def _buffers(parts: Sequence[Any], one_leaf: bool) -> tuple[np.ndarray | None, list[np.ndarray | None]]:
+    """A vector of all parts where they make one leaf and have one dtype, and a buffer for each part."""
     dtypes = {_dtype(part) for part in parts}
     shapes = [part.shape if isinstance(part, Symbol) else np.shape(part) for part in parts]
     if len(dtypes) > 1 or not one_leaf:
-        arrays = [np.zeros(shape, _dtype(part)) for part, shape in zip(parts, shapes, strict=True)]
-        return arrays, arrays
+        return None, [_array(part) for part in parts]
     ends = np.cumsum([math.prod(shape) for shape in shapes])
     vector = np.zeros(ends[-1], dtypes.pop())
-    arrays = [vector[end - math.prod(shape) : end].reshape(shape) for end, shape in zip(ends, shapes, strict=True)]
-    return vector, arrays
+    return vector, [
+        vector[end - math.prod(shape) : end].reshape(shape) for end, shape in zip(ends, shapes, strict=True)
+    ]
 
 
 def _dtype(value: Any) -> np.dtype:

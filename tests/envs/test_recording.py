@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gym_custom.batch_rules import CalledRules, batch_rules
+from gym_custom.binding import Scratch, bind
 from gym_custom.plain_python import compiled
-from gym_custom.program import Scratch, record
+from gym_custom.program import record
 from gym_custom.recorded_rules import RecordedRules, TiledRules
 from gym_custom.recording import Table
 from gym_custom.scalar_math import scalar_namespace
@@ -74,7 +75,7 @@ def test_replaying_gives_the_bits_of_the_rule(recipe, dtype, rows, seed):
     wanted = [np.broadcast_to(value, rows) for value in rule(np, *inputs)]
     program = record(rule, [dtype] * 3)
     outputs = [np.full(rows, 77).astype(value.dtype) for value in wanted]
-    plan = program.bind(inputs, outputs, Scratch())
+    plan = bind(program, inputs, outputs, Scratch())
     kept = [column.copy() for column in inputs]
     for _ in range(2):  # a plan may be run again
         for function, operands in plan:
@@ -137,7 +138,7 @@ def test_replaying_rules_of_arrays_gives_the_bits_of_the_rule(recipe, batch, see
     outputs = [np.full(value.shape, 77).astype(value.dtype) for value in wanted]
     outputs[4] = inputs[0]
     kept = [array.copy() for array in inputs]
-    plan = program.bind(inputs, outputs, Scratch())
+    plan = bind(program, inputs, outputs, Scratch())
     for _ in range(2):
         for function, operands in plan:
             function(*operands)
@@ -151,7 +152,7 @@ def test_parts_of_a_join_are_computed_in_their_place():
         return (xp.sqrt(xp.concatenate([xp.stack([xp.sin(a), xp.cos(a)]), xp.exp(a)[None]])),)
 
     program = record(rule, [(np.dtype(float), (4,))])
-    plan = program.bind([np.ones(4)], [np.zeros((3, 4))], Scratch())
+    plan = bind(program, [np.ones(4)], [np.zeros((3, 4))], Scratch())
     assert [function for function, _ in plan] == [np.sin, np.cos, np.exp, np.sqrt]
 
 
@@ -172,14 +173,14 @@ def test_buffers_are_used_again():
         return (a,)
 
     scratch, out = Scratch(), np.zeros(8)
-    record(rule, [np.float64]).bind([np.ones(8)], [out], scratch)
+    bind(record(rule, [np.float64]), [np.ones(8)], [out], scratch)
     assert len(scratch._all) <= 3
 
 
 def test_tables_are_looked_up():
     program = record(lambda xp, i: (Table(TABLE)[i + 1] * 2, Table(TABLE)[-i]), [np.int64])
     index, outputs = np.array([0, 3, 6]), [np.zeros(3, np.int64), np.zeros(3, np.int64)]
-    for function, operands in program.bind([index], outputs, Scratch()):
+    for function, operands in bind(program, [index], outputs, Scratch()):
         function(*operands)
     assert outputs[0].tolist() == [2, 10, 12]
     assert outputs[1].tolist() == [3, 9, 4]
