@@ -11,22 +11,27 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import math
 import os
 import sys
 import time
 from pathlib import Path
 
-import gymnasium as gym
-from comparison import pages
-from comparison.algorithms import ALGORITHMS
-from comparison.cells import Cell, read_config, read_status, write_config
-from comparison.progress import read_progress
-from comparison.provenance import provenance
-from comparison.scheduler import Job, run_jobs
-from comparison.settings import settings_for
-from tqdm import tqdm
+from extras import extra
 
-from agents.tabular import QLearning
+with extra("agents,report"):
+    import gymnasium as gym
+    from command_line import WrongArguments, find_own_modules, require_id, sentence
+    from comparison import pages
+    from comparison.algorithms import ALGORITHMS
+    from comparison.cells import Cell, read_config, read_status, write_config
+    from comparison.progress import read_progress
+    from comparison.provenance import provenance
+    from comparison.scheduler import Job, run_jobs
+    from comparison.settings import settings_for
+    from tqdm import tqdm
+
+    from agents.tabular import QLearning
 
 QUICK = ["--algo", "apex", "dqn", "ppo", "--env", "NumpyCartPole-v1", "--seed", "0", "1", "-n", "50000", "-P"]
 QUICK_FOLDER = "results/quick"
@@ -50,6 +55,7 @@ def parser() -> argparse.ArgumentParser:
     add("--time-limit", type=float, help="seconds after which a run is stopped and listed as timed out")
     add("--resume", action="store_true", help="keep finished runs, redo the others")
     add("-P", "--progress", action="store_true", help="a progress bar for each run")
+    parse.set_defaults(set_aside=False)
     return parse
 
 
@@ -62,15 +68,18 @@ def main(argv: list[str] | None = None) -> int:
     arguments = _arguments(argv)
     try:
         cells = _cells(arguments)
+        if arguments.set_aside:
+            _move_aside(arguments.log_folder, arguments.log_folder.parent)
         todo = _prepare(cells, arguments.log_folder, resume=arguments.resume)
-    except (ValueError, TypeError, gym.error.Error, ImportError) as error:
-        print(f"compare_baselines.py: {error}", file=sys.stderr)
+    except (WrongArguments, ValueError, TypeError, OSError, gym.error.Error, ImportError) as error:
+        print(f"compare_baselines.py: {sentence(error)}", file=sys.stderr)
         return 2
     try:
         _run(todo, arguments)
     except KeyboardInterrupt:
         print(f"\nInterrupted: what is there stays in {arguments.log_folder}; --resume goes on.", file=sys.stderr)
         return 130
+    print("Writing the report: figures, and a film of each algorithm ...", flush=True)
     pages.write(arguments.log_folder)
     print((arguments.log_folder / "report.md").read_text(encoding="utf-8"))
     print(f"Report: {arguments.log_folder / 'report.html'}")
@@ -87,8 +96,7 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
     quick = parser().parse_args([*QUICK, *rest])
     if "--log-folder" not in rest and "-f" not in rest:
         quick.log_folder = Path(QUICK_FOLDER)
-        if not quick.resume:
-            _move_aside(quick.log_folder, quick.log_folder.parent)
+        quick.set_aside = not quick.resume
     return quick
 
 
@@ -100,14 +108,22 @@ def _move_aside(folder: Path, parent: Path) -> None:
 
 
 def _cells(arguments: argparse.Namespace) -> list[Cell]:
+    importlib.import_module("gym_custom")
+    find_own_modules()
     for package in arguments.gym_packages:
         importlib.import_module(package)
     for env_id in arguments.env:
-        gym.spec(env_id)
+        require_id(env_id)
         if "q_learning" in arguments.algo:
             QLearning(env_id).env.close()  # a TypeError names the space that is not finite
     if min(arguments.n_timesteps, arguments.eval_episodes, arguments.jobs) < 1 or min(arguments.seed) < 0:
         raise ValueError("-n, --eval-episodes and --jobs must be at least 1 and --seed at least 0.")
+    if arguments.eval_freq is not None and arguments.eval_freq < 1:
+        raise ValueError(f"--eval-freq must be at least 1, not {arguments.eval_freq}")
+    for name in ("max_seconds", "time_limit"):
+        seconds = getattr(arguments, name)
+        if seconds is not None and not 0 < seconds < math.inf:
+            raise ValueError(f"--{name.replace('_', '-')} must be above 0 and finite, not {seconds}")
     return [
         Cell(
             algo=algo,
@@ -120,9 +136,9 @@ def _cells(arguments: argparse.Namespace) -> list[Cell]:
             settings=settings_for(algo, env_id),
             gym_packages=tuple(arguments.gym_packages),
         )
-        for env_id in arguments.env
-        for algo in arguments.algo
-        for seed in arguments.seed
+        for env_id in dict.fromkeys(arguments.env)  # each once
+        for algo in dict.fromkeys(arguments.algo)
+        for seed in dict.fromkeys(arguments.seed)
     ]
 
 
@@ -143,6 +159,7 @@ def _prepare(cells: list[Cell], log_folder: Path, resume: bool) -> list[Job]:
             continue
         if folder.exists():
             _move_aside(folder, log_folder / "broken" / cell.algo)
+        folder.mkdir(parents=True)  # of two comparisons that begin at once, one ends here
         write_config(folder, cell, source)
         jobs.append(Job(folder, ALGORITHMS[cell.algo].processes))
     return jobs
@@ -158,15 +175,21 @@ def _run(jobs: list[Job], arguments: argparse.Namespace) -> None:
             if job.folder not in bars:
                 bars[job.folder] = tqdm(total=total, desc=name, unit=" steps", disable=not arguments.progress)
             bar = bars[job.folder]
-            bar.update(max(read_progress(job.folder) - bar.n, 0))
+            _advance(bar, read_progress(job.folder))
         for job in ended:
             bar = bars[job.folder]
             status = read_status(job.folder)
-            bar.update(max(status.get("timesteps", 0) - bar.n, 0))
+            _advance(bar, status.get("timesteps", 0))
             bar.set_postfix_str(status.get("error") or f"greedy return {status['best_return']:.1f}")
             bar.close()
 
     run_jobs(jobs, arguments.jobs, arguments.time_limit, show)
+
+
+def _advance(bar: tqdm, steps: int) -> None:
+    """Moves a bar to so many steps; a run's last batch may lead past the total, which then grows with it."""
+    bar.total = max(bar.total, steps)
+    bar.update(max(steps - bar.n, 0))
 
 
 if __name__ == "__main__":

@@ -7,7 +7,10 @@ import importlib
 import sys
 from pathlib import Path
 
-from comparison import pages
+from extras import extra
+
+with extra("report"):
+    from comparison import pages
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -8,15 +8,21 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import errno
 import importlib
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-import gymnasium as gym
-import tyro
+from extras import extra
 
-from agents.apex import ApeX, ApeXConfig
+with extra("agents"):
+    import gymnasium as gym
+    import tyro
+    from command_line import find_own_modules, sentence
+
+    from agents.apex import ApeX, ApeXConfig
 
 INTERRUPTED = 130  # what shells expect after Ctrl+C
 BAD_INPUT = 2
@@ -67,6 +73,10 @@ def parse(argv: Sequence[str]) -> Arguments:
 def prepare(arguments: Arguments) -> ApeX:
     """Make a fresh agent, or bring back an interrupted one."""
     options = arguments.options
+    if options.total_timesteps < 1:
+        raise ValueError(f"--total-timesteps must be at least 1, not {options.total_timesteps}")
+    if options.save is not None:
+        _require_writable(options.save)
     if options.resume is not None:
         agent = ApeX.load(options.resume / "last.apex", verbose=options.verbose)
         agent.resume_in(options.resume)
@@ -77,9 +87,19 @@ def prepare(arguments: Arguments) -> ApeX:
     return agent
 
 
+def _require_writable(path: Path) -> None:
+    """Refuse now what could not be saved after the training."""
+    if path.exists() and not path.is_file():
+        raise ValueError(f"--save {path} is no file, so it cannot be replaced by one")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if not os.access(path.parent, os.W_OK):
+        raise PermissionError(errno.EACCES, "no permission to write there", str(path.parent))
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the script; returns the process's exit code."""
     importlib.import_module("gym_custom")  # registers the project's own ids
+    find_own_modules()
     agent: ApeX | None = None
     try:
         arguments = parse(sys.argv[1:] if argv is None else argv)
@@ -95,7 +115,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"Stopped; go on with --resume {agent.run_folder}" if agent else "Stopped before the training began")
         return INTERRUPTED
     except (ValueError, TypeError, OSError, ImportError, gym.error.Error) as error:
-        print(f"train_apex: {error}", file=sys.stderr)
+        print(f"train_apex: {sentence(error)}", file=sys.stderr)
         return BAD_INPUT
     best, steps = agent.best_return, agent.num_timesteps
     print(f"Best greedy return {best:.1f} after {steps} steps; everything is in {agent.run_folder}")

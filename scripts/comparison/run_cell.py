@@ -1,9 +1,16 @@
-"""Train one cell in this process: ``python -m comparison.run_cell FOLDER``; the folder holds its ``config.json``."""
+"""Train one cell: ``python -m comparison.run_cell FOLDER [HERE [PARENT]]``; the folder holds its ``config.json``.
+
+``HERE`` is where the comparison was started: an environment of one's own may lie there. With the
+process ``PARENT``, whose group of its own this then is, the run ends too.
+"""
 
 from __future__ import annotations
 
 import importlib
+import os
+import signal
 import sys
+import threading
 import time
 import traceback
 from pathlib import Path
@@ -16,11 +23,15 @@ from comparison.evaluation import greedy_episodes, seed_block
 from comparison.progress import Progress
 
 TEST_EPISODES = 100
+WATCH_SECONDS = 0.5
 
 
 def main(argv: list[str]) -> int:
     """Train, test and write how it ended; 0 on success, 1 where the run failed."""
     folder = Path(argv[0])
+    sys.path += argv[1:2]
+    if len(argv) > 2:
+        _end_with(int(argv[2]))
     cell, provenance = read_config(folder)
     started = time.time()
     try:
@@ -32,6 +43,17 @@ def main(argv: list[str]) -> int:
         outcome = {"status": "failed", "error": f"{type(error).__name__}: {error}"}
     write_json(folder / STATUS, {**outcome, "wall_seconds": time.time() - started, "provenance": provenance})
     return 0 if outcome["status"] == "finished" else 1
+
+
+def _end_with(parent: int) -> None:
+    """End this run's process group once the comparison is gone, however it ended."""
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(WATCH_SECONDS)
+        os.killpg(os.getpgrp(), signal.SIGKILL)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def run(cell: Cell, folder: Path, provenance: dict[str, Any]) -> dict[str, Any]:

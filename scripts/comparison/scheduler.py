@@ -6,16 +6,20 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import FrameType
+from typing import Any
 
 from comparison.cells import STATUS, read_status, write_json
 
 POLL_SECONDS = 0.2
-GRACE_SECONDS = 4.0
+RUN_CELL = (sys.executable, "-m", "comparison.run_cell")
+GRACE_SECONDS = 3.0
 """How long a stopped run may take to end by itself."""
 
 
@@ -75,7 +79,7 @@ def _start(job: Job) -> None:
     environment.setdefault("SDL_VIDEODRIVER", "dummy")
     with open(job.folder / "log.txt", "w", encoding="utf-8") as log:
         job.process = subprocess.Popen(
-            job.command or [sys.executable, "-m", "comparison.run_cell", str(job.folder.resolve())],
+            job.command or [*RUN_CELL, str(job.folder.resolve()), os.getcwd(), str(os.getpid())],
             cwd=Path(__file__).parents[1],
             stdout=log,
             stderr=subprocess.STDOUT,
@@ -94,7 +98,7 @@ def _has_ended(job: Job, time_limit: float | None) -> bool:
         return True
     if time_limit is not None and time.monotonic() - job.started > time_limit:
         _signal(job, signal.SIGINT)
-        _reap(job)
+        _reap(job, time.monotonic() + GRACE_SECONDS)
         _write_end(job, "timed out", f"stopped after {time_limit:g} s")
         return True
     return False
@@ -106,23 +110,48 @@ def _write_end(job: Job, status: str, error: str) -> None:
 
 @contextmanager
 def _stopped_on_the_way_out(running: list[Job]) -> Iterator[None]:
-    """No process outlives the caller, whatever ends it."""
+    """No process outlives the caller, whatever ends it (but SIGKILL, for which the runs watch)."""
+    with _signals({number: _leave for number in (signal.SIGTERM, signal.SIGHUP)}):
+        try:
+            yield
+        finally:
+            with _signals({signal.SIGINT: signal.SIG_IGN}):  # a second Ctrl+C does not cut this short
+                _stop(running)
+
+
+def _stop(running: list[Job]) -> None:
+    for job in running:
+        _signal(job, signal.SIGINT)
+    deadline = time.monotonic() + GRACE_SECONDS
+    for job in running:
+        _reap(job, deadline)
+        if read_status(job.folder)["status"] == "missing":
+            _write_end(job, "interrupted", "stopped from outside")
+
+
+def _leave(number: int, frame: FrameType | None) -> None:
+    raise SystemExit(128 + number)
+
+
+@contextmanager
+def _signals(handlers: dict[signal.Signals, Any]) -> Iterator[None]:
+    """Handle signals otherwise for a while; outside the main thread, where Python allows no handlers, do not."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
     try:
         yield
     finally:
-        for job in running:
-            _signal(job, signal.SIGINT)
-        for job in running:
-            _reap(job)
-            if read_status(job.folder)["status"] == "missing":
-                _write_end(job, "interrupted", "stopped from outside")
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
-def _reap(job: Job) -> None:
+def _reap(job: Job, deadline: float) -> None:
     """Wait for a run that was asked to end, then end its whole process group."""
     assert job.process is not None
     with suppress(subprocess.TimeoutExpired):
-        job.process.wait(GRACE_SECONDS)
+        job.process.wait(max(deadline - time.monotonic(), 0.0))
     _signal(job, signal.SIGKILL)
     job.process.wait()
 

@@ -101,3 +101,17 @@ def test_help_lists_every_setting(main, capsys):
         main(["--help"])
     assert caught.value.code == 0
     assert "--samples-per-insert" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("steps", ["0", "-5"])
+def test_less_than_one_step_is_refused(main, capsys, steps):
+    assert main(["--env", "CartPole-v1", "--total-timesteps", steps]) == 2
+    assert f"--total-timesteps must be at least 1, not {steps}" in capsys.readouterr().err
+
+
+def test_a_place_where_nothing_can_be_saved_is_refused_before_the_training(main, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "folder").mkdir()
+    assert main(["--env", "CartPole-v1", *FAST, "--total-timesteps", "400", "--save", "folder"]) == 2
+    assert "--save folder is no file" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["folder"]

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -22,6 +23,7 @@ from comparison.progress import Progress
 from comparison.provenance import provenance
 from comparison.scheduler import Job, run_jobs
 from comparison.settings import resolve, settings_for
+from extras import extra
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
@@ -248,6 +250,20 @@ def test_no_process_outlives_an_interrupted_scheduler(tmp_path):
     assert [process for process in psutil.process_iter() if of_group(process, started.process.pid)] == []
 
 
+@pytest.mark.serial
+def test_a_second_ctrl_c_leaves_no_process_either(tmp_path):
+    deaf = job(tmp_path / "deaf", f"import signal; signal.signal(signal.SIGINT, signal.SIG_IGN); {SLEEP}")
+
+    def interrupt(running, ended):
+        if time.monotonic() - deaf.started > 0.7:
+            threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run_jobs([deaf], 1, None, interrupt)
+    assert not alive(deaf.process.pid)
+
+
 # whole runs
 
 TINY = ["--algo", "ppo", "-n", "512", "--eval-freq", "256", "--eval-episodes", "2", "--jobs", "1"]
@@ -311,6 +327,12 @@ def test_resume_keeps_finished_runs_and_redoes_broken_ones(compared, capsys):
         (["-n", "0"], "at least 1"),
         (["--algo", "q_learning"], "Discrete"),
         (["--gym-packages", "no_such_package"], "no_such_package"),
+        (["--eval-freq", "0"], "--eval-freq must be at least 1, not 0"),
+        (["--eval-freq", "-5"], "--eval-freq must be at least 1, not -5"),
+        (["--max-seconds", "nan"], "--max-seconds must be above 0 and finite, not nan"),
+        (["--max-seconds", "-1"], "--max-seconds must be above 0 and finite, not -1.0"),
+        (["--time-limit", "0"], "--time-limit must be above 0 and finite, not 0.0"),
+        (["--seed", "-1"], "--seed at least 0"),
     ],
 )
 def test_requests_that_cannot_be_met_get_one_sentence(argv, sentence, tmp_path, capsys):
@@ -319,6 +341,48 @@ def test_requests_that_cannot_be_met_get_one_sentence(argv, sentence, tmp_path, 
     assert sentence in error
     assert error.count("\n") == 1
     assert not (tmp_path / "logs").exists()
+
+
+def test_a_log_folder_that_is_a_file_gets_one_sentence_and_stays(tmp_path, capsys):
+    (tmp_path / "logs").write_text("dear diary")
+    assert compare_baselines.main([*TINY, "--log-folder", str(tmp_path / "logs")]) == 2
+    assert "logs" in capsys.readouterr().err
+    assert (tmp_path / "logs").read_text() == "dear diary"
+
+
+def test_a_senseless_request_moves_no_earlier_results(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    Path(compare_baselines.QUICK_FOLDER).mkdir(parents=True)
+    assert compare_baselines.main(["--quick", "--env", "NoSuchWorld-v0"]) == 2
+    assert [path.name for path in (tmp_path / "results").iterdir()] == ["quick"]
+
+
+def test_what_is_named_twice_runs_once():
+    argv = ["--algo", "ppo", "ppo", "--seed", "1", "0", "1", "--env", "GridWorld-v0", "GridWorld-v0"]
+    cells = compare_baselines._cells(compare_baselines._arguments(argv))
+    assert [(cell.algo, cell.env_id, cell.seed) for cell in cells] == [
+        ("ppo", "GridWorld-v0", 1),
+        ("ppo", "GridWorld-v0", 0),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "words"),
+    [
+        (ModuleNotFoundError("No module named 'torch'", name="torch"), 2, "this script needs torch: pip install"),
+        (KeyboardInterrupt(), 130, ""),
+    ],
+)
+def test_a_missing_library_or_an_early_ctrl_c_ends_a_script_without_a_traceback(error, code, words, capsys):
+    with pytest.raises(SystemExit) as caught, extra("agents"):
+        raise error
+    assert caught.value.code == code
+    assert capsys.readouterr().err.startswith(words)
+
+
+def test_a_fault_of_ones_own_is_no_missing_library():
+    with pytest.raises(ModuleNotFoundError), extra("agents"):
+        raise ModuleNotFoundError("No module named 'agents.nothing'", name="agents.nothing")
 
 
 @pytest.mark.parametrize(
@@ -367,6 +431,22 @@ def test_ape_x_is_followed_restored_and_ended_on_its_budget(max_seconds, tmp_pat
         module.load_policy(cell, tmp_path, module.BEST), cell.env_id, [EVALUATION_SEED + i for i in range(3)]
     )
     assert episodes.returns.mean() == pytest.approx(curve.mean_returns.max(), rel=1e-3)
+
+
+@pytest.mark.serial
+@pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGKILL, marks=pytest.mark.slow)])
+def test_however_a_comparison_ends_its_runs_end_too(number, tmp_path):
+    folder = tmp_path / "logs"
+    command = [sys.executable, str(SCRIPTS / "compare_baselines.py"), "-n", "10000000", "--log-folder", str(folder)]
+    process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+    while not (folder / "ppo" / "NumpyCartPole-v1_0" / "progress.json").exists():
+        assert process.poll() is None
+        time.sleep(0.1)
+    runs = psutil.Process(process.pid).children(recursive=True)
+    assert runs
+    process.send_signal(number)
+    assert process.wait(20) == (128 + number if number == signal.SIGTERM else -number)
+    assert psutil.wait_procs(runs, timeout=10)[1] == []
 
 
 @pytest.mark.serial

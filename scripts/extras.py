@@ -1,0 +1,30 @@
+"""Imports at the head of a script, ended by one sentence where a library is missing, or after an early Ctrl+C."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+MISSING, INTERRUPTED = 2, 130
+OWN = ("agents", "comparison", "gym_custom")
+
+
+@contextmanager
+def extra(name: str) -> Iterator[None]:
+    """Around imports of what only the extra ``name`` installs; "" for what the package itself installs.
+
+    Raises:
+        SystemExit: A library is missing (exit code 2), or the user pressed Ctrl+C (130).
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] in OWN:
+            raise
+        print(
+            f"this script needs {error.name}: pip install --editable '.{f'[{name}]' if name else ''}'", file=sys.stderr
+        )
+        raise SystemExit(MISSING) from None
+    except KeyboardInterrupt:
+        raise SystemExit(INTERRUPTED) from None
