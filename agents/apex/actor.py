@@ -75,8 +75,7 @@ class Actor:
         self.generator = np.random.default_rng(seeds.actions)
         self.use(weights)
         obs, _ = envs.reset(seed=seeds.rows)  # type: ignore[arg-type]  # SyncVectorEnv and its like take lists
-        num_steps = -(-config.block_size // envs.num_envs)  # rounded up
-        self.buffer = StepBuffer(num_steps, config.n_step - 1, obs, self.values(obs))
+        self.buffer = StepBuffer(config.block_steps, config.n_step - 1, obs, self.values(obs))
         self.steps_since_look = 0
         self._first_action = envs.single_action_space.start  # type: ignore[attr-defined]  # Discrete: see spaces_of
         self._first_row = index * envs.num_envs

@@ -38,8 +38,8 @@ class ApeXConfig:
     """How fast exploration falls from row to row, the alpha of the same formula, at least 0."""
     warmup_steps: int = 1_000
     """Env steps of all actors together with random actions before the learner starts [50,000]."""
-    block_size: int = 256
-    """Env steps of one actor (its rows counted together, whole steps of all rows) that are sent at once [50 windows]."""
+    block_steps: int = 16
+    """Steps of each of its env rows that an actor takes before it sends what came of them [50]."""
     update_param_interval: int = 400
     """Env steps of one actor (its rows counted together) between two looks for newer weights."""
     memory_size: int = 100_000
@@ -165,7 +165,7 @@ _RULES = {
     "max_epsilon": _UNIT,
     "epsilon_alpha": _NOT_NEGATIVE,
     "warmup_steps": _at_least(1),
-    "block_size": _at_least(1),
+    "block_steps": _at_least(1),
     "update_param_interval": _at_least(1),
     "memory_size": _at_least(1),
     "priority_exponent": _UNIT,

@@ -13,7 +13,7 @@ SMALL = {
     "envs_per_actor": 4,
     "n_step": 3,
     "warmup_steps": 100,
-    "block_size": 20,
+    "block_steps": 5,
     "update_param_interval": 40,
     "memory_size": 5_000,
     "hidden_sizes": (16,),

@@ -42,7 +42,7 @@ BAD = {
     "max_epsilon": float("nan"),
     "epsilon_alpha": -1.0,
     "warmup_steps": 0,
-    "block_size": "50",
+    "block_steps": "50",
     "update_param_interval": 0,
     "memory_size": 10,
     "priority_exponent": -0.1,

@@ -165,7 +165,7 @@ def test_training_goes_on_while_actors_are_killed(tmp_path):
 def test_an_envs_exception_reaches_the_caller_with_its_traceback(tmp_path):
     start = time.monotonic()
     with pytest.raises(ActorError) as caught:
-        agent(tmp_path, Failing, cluster="local", block_size=1000).learn(5_000)
+        agent(tmp_path, Failing, cluster="local", block_steps=250).learn(5_000)
     assert time.monotonic() - start < 20
     text = str(caught.value)
     assert "actor" in text.splitlines()[0]
@@ -176,7 +176,7 @@ def test_an_envs_exception_reaches_the_caller_with_its_traceback(tmp_path):
 
 
 def test_exceptions_between_delivered_blocks_are_forgiven(tmp_path):
-    settings = {"block_size": 20, "max_restarts": 1, "evaluation_interval": 100_000}
+    settings = {"block_steps": 5, "max_restarts": 1, "evaluation_interval": 100_000}
     ape = agent(tmp_path, Failing, cluster="local", **settings).learn(2_000)
     assert ape.num_timesteps >= 2_000
 
@@ -215,7 +215,7 @@ def test_a_silent_actor_is_named(tmp_path):
 
 
 def test_stopping_is_quick_with_blocks_under_way(tmp_path):
-    with running(tmp_path, block_size=1000) as (cluster, _):
+    with running(tmp_path, block_steps=250) as (cluster, _):
         blocks(cluster, 2)
         time.sleep(0.5)
         start = time.monotonic()
