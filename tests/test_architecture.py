@@ -246,7 +246,7 @@ except ModuleNotFoundError as error:
 @pytest.mark.serial
 def test_without_jax_one_sentence_names_the_extra():
     result = subprocess.run([sys.executable, "-c", WITHOUT_JAX], capture_output=True, text=True, check=True)
-    assert result.stdout == "gym_custom.functional needs JAX: pip install 'gym_custom[jax]'\n"
+    assert result.stdout == "gym_custom.functional needs JAX: pip install --editable '.[jax]'\n"
 
 
 def config_classes() -> list[type]:

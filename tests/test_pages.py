@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import builtins
 import re
 import sys
 
@@ -15,6 +17,8 @@ RUN = [page for page in PAGES if page.name not in ("own_world.md", "CONTRIBUTING
 
 @pytest.mark.parametrize("page", RUN, ids=lambda page: page.name)
 def test_the_code_of_a_page_runs(page, tmp_path, monkeypatch):
+    if "import jax" in page.read_text(encoding="utf-8"):
+        pytest.importorskip("jax", reason="JAX is not installed: pip install gym_custom[jax]")
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
     before = set(gym.registry)
@@ -39,6 +43,42 @@ def test_commands_name_what_exists(page):
         if block.language == "sh":
             assert all(f"\n{target}:" in makefile for target in re.findall(r"^make ([\w-]+)", block.text, re.MULTILINE))
             assert all((ROOT / script).exists() for script in re.findall(r"scripts/\w+\.py", block.text))
+
+
+@pytest.mark.parametrize(
+    "block", [b for b in blocks(ROOT / "README.md") if b.language == "python"], ids=lambda b: f"line {b.line}"
+)
+def test_each_block_of_the_readme_stands_alone(block):
+    nodes = list(ast.walk(ast.parse(block.text)))
+    imported = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+    imported |= {node.module for node in nodes if isinstance(node, ast.ImportFrom)}
+    known = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    known |= {node.name for node in nodes if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+    known |= {node.arg for node in nodes if isinstance(node, ast.arg)}
+    known |= {
+        alias.asname or alias.name.partition(".")[0]
+        for node in nodes
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for alias in node.names
+    }
+    used = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+    assert used - known - set(dir(builtins)) == set()
+    for name in re.findall(r'"(\w+)-v\d+"', block.text):
+        assert ("walk" if name == "Walk" else "gym_custom") in imported or "register_world" in known
+
+
+def test_every_page_is_linked_from_the_readme_and_the_index():
+    for start, prefix in ((ROOT / "README.md", "docs/"), (ROOT / "docs" / "index.md", "")):
+        text = start.read_text(encoding="utf-8")
+        pages = [page.name for page in (ROOT / "docs").glob("*.md") if page != start]
+        assert not [name for name in pages if f"]({prefix}{name})" not in text]
+
+
+def test_nobody_is_told_to_fetch_the_package_from_an_index():
+    sources = [*PAGES, *(ROOT / "scripts").rglob("*.py"), *(ROOT / "gym_custom").rglob("*.py")]
+    assert not [
+        path.name for path in sources if re.search(r"pip install \S*gym_custom", path.read_text(encoding="utf-8"))
+    ]
 
 
 def test_the_readme_picture_is_small():

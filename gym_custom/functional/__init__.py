@@ -12,7 +12,7 @@ try:
 except ModuleNotFoundError as error:
     if error.name != "jax":
         raise
-    raise ModuleNotFoundError("gym_custom.functional needs JAX: pip install 'gym_custom[jax]'", name="jax") from None
+    raise ModuleNotFoundError("gym_custom.functional needs JAX: pip install --editable '.[jax]'", name="jax") from None
 
 from gym_custom.functional.environment import EnvState, JaxEnv, make
 from gym_custom.functional.func_env import WorldFuncEnv, as_func_env
