@@ -17,7 +17,7 @@ import sys
 import time
 from pathlib import Path
 
-from extras import extra
+from extras import extra, run
 
 with extra("agents,report"):
     import gymnasium as gym
@@ -193,4 +193,4 @@ def _advance(bar: tqdm, steps: int) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run(main))

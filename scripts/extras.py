@@ -1,12 +1,13 @@
-"""Imports at the head of a script, ended by one sentence where a library is missing, or after an early Ctrl+C."""
+"""The edges of a script: imports that may be missing, an early Ctrl+C, and an output that cannot take what is said."""
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-MISSING, INTERRUPTED = 2, 130
+MISSING, INTERRUPTED, BROKEN_PIPE = 2, 130, 141
 OWN = ("agents", "comparison", "gym_custom")
 
 
@@ -28,3 +29,20 @@ def extra(name: str) -> Iterator[None]:
         raise SystemExit(MISSING) from None
     except KeyboardInterrupt:
         raise SystemExit(INTERRUPTED) from None
+
+
+def run(main: Callable[[], int]) -> int:
+    """The exit code of ``main``.
+
+    Characters that the console lacks are replaced; a reader that has gone, such as ``head``, ends the script quietly.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None:  # it is None where it was closed
+            stream.reconfigure(errors="replace")
+    try:
+        code = main()
+        print(end="", flush=True)
+        return code
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # or Python complains when it flushes at its end
+        return BROKEN_PIPE

@@ -7,7 +7,7 @@ import importlib
 import sys
 from pathlib import Path
 
-from extras import extra
+from extras import extra, run
 
 with extra("report"):
     from comparison import pages
@@ -31,4 +31,4 @@ def main(argv: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run(main))

@@ -465,3 +465,24 @@ def test_ctrl_c_ends_everything_and_says_where(tmp_path):
     assert "--resume" in error
     assert "Traceback" not in error
     assert read_status(folder / "ppo" / "NumpyCartPole-v1_0")["status"] == "interrupted"
+
+
+def ended(program, **pipes):
+    """The end of a process that runs ``main``, a lambda, as the scripts do."""
+    head = f"import sys; sys.path.insert(0, {str(SCRIPTS)!r}); from extras import run; "
+    command = [sys.executable, "-c", f"{head}sys.exit(run({program}))"]
+    return subprocess.run(command, stderr=subprocess.PIPE, check=False, **pipes)
+
+
+def test_a_console_without_a_character_shows_another():
+    ascii_only = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    done = ended(r"lambda: print('\u2013') or 3", stdout=subprocess.PIPE, env=ascii_only)
+    assert (done.returncode, done.stdout, done.stderr) == (3, b"?\n", b"")
+
+
+def test_a_reader_that_has_gone_is_no_traceback():
+    read, write = os.pipe()
+    os.close(read)
+    done = ended("lambda: print(1) or 0", stdout=write)
+    os.close(write)
+    assert (done.returncode, done.stderr) == (141, b"")
