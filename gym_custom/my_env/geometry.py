@@ -14,6 +14,7 @@ from typing import Any
 Array = Any
 
 MISSED = 1e30  # turns the smallest negative discriminant into a closeness far below 0
+NEAR = 1e-9  # m^2, of the power of a point outside a disc
 INSIDE = 1e9  # 1/s or 1/m, closeness where a disc already covers the point
 
 
@@ -30,8 +31,8 @@ def disc_terms(xp: Any, x: Array, y: Array, radius: Array) -> tuple[Array, Array
         x / c, y / c and 1 / c with c = x^2 + y^2 - radius^2; where the start is inside, numbers with closeness INSIDE.
     """
     c = x * x + y * y - radius * radius
-    outside = c > 1e-9
-    inverse = 1.0 / xp.where(outside, c, 1.0)
+    inverse = 1.0 / xp.maximum(c, NEAR)
+    outside = c > NEAR
     share = xp.where(outside, inverse, 0.0)
     return x * share, y * share, xp.where(outside, inverse, -INSIDE * INSIDE)
 

@@ -21,8 +21,7 @@ class Scan(NamedTuple):
 class _Frame(NamedTuple):
     """The robot's frame and the axes of its rays."""
 
-    cos: Array  # (A, 1) directions of the axes in the robot's frame
-    sin: Array
+    axes: Array  # (2, A, 1) directions of the axes in the robot's frame
     turn: tuple[Array, Array]  # cosine and sine (N,) of the heading
     signs: Array  # [1, -1] where each axis has a ray at both ends, else [1]
 
@@ -33,21 +32,21 @@ def scan(xp: Any, params: Any, state: Any) -> Scan:
     Works in the robot's frame, where the ray directions are constants, and in closeness, the inverse of the range.
     The rays of a full circle come in opposite pairs, which share an axis and the roots along it.
     """
-    frame = _Frame(
-        column(xp, params.ray_cos, state.heading),
-        column(xp, params.ray_sin, state.heading),
-        (xp.cos(state.heading), xp.sin(state.heading)),
-        params.ray_ends,
-    )
+    tables = [column(xp, table, state.heading) for table in (params.ray_cos, params.ray_sin)]
+    turn = (xp.cos(state.heading), xp.sin(state.heading))
+    frame = _Frame(xp.stack(tables), turn, params.ray_ends)
     wall = xp.maximum(_walls(xp, state, frame), 1.0 / params.max_range)  # (R, N)
     count = state.pedestrians.shape[1]
-    closeness = _discs(xp, state, frame)  # (P + O, R, N)
+    centres = xp.concatenate([state.pedestrians, state.obstacles], axis=1) - state.position[:, None]
+    x, y = to_robot_frame(xp.concatenate([centres, state.velocities], axis=1), turn)  # (P + O + P, N)
+    radii = xp.concatenate([state.pedestrian_radii, state.obstacle_radii], axis=0)
+    many = radii.shape[0]
+    closeness = _discs(xp, x[:many], y[:many], radii, frame)  # (P + O, R, N)
     static = _largest(xp, wall, closeness[count:])
-    vx, vy = to_robot_frame(state.velocities, frame.turn)  # (P, N)
-    nearest, vx, vy = _nearest(xp, static, closeness[:count], vx[:, None], vy[:, None])
-    cos, sin = (_at_ends(xp, table, -table, frame) for table in (frame.cos, frame.sin))
+    nearest, velocity = _nearest(xp, static, closeness[:count], xp.stack([x[many:], y[many:]])[:, :, None])
+    along = velocity * _at_ends(xp, frame.axes, -frame.axes, frame, axis=1)  # (2, R, N)
     pedestrian = nearest > static
-    return Scan(1.0 / nearest, vx * cos + vy * sin, pedestrian, (static > wall) & xp.logical_not(pedestrian))
+    return Scan(1.0 / nearest, along[0] + along[1], pedestrian, (static > wall) & xp.logical_not(pedestrian))
 
 
 def to_robot_frame(vectors: Array, turn: tuple[Array, Array]) -> tuple[Array, Array]:
@@ -67,20 +66,16 @@ def _at_ends(xp: Any, forward: Array, backward: Array, frame: _Frame, axis: int 
 def _walls(xp: Any, state: Any, frame: _Frame) -> Array:
     """Closeness (R, N) of the walls."""
     low, high = wall_closeness(xp, state.room + state.position, state.room - state.position)
-    dx = frame.cos * frame.turn[0] - frame.sin * frame.turn[1]
-    dy = frame.cos * frame.turn[1] + frame.sin * frame.turn[0]
-    sides = (dx * low[0], dx * high[0], dy * low[1], dy * high[1])
-    ahead = xp.maximum(xp.maximum(sides[0], sides[1]), xp.maximum(sides[2], sides[3]))
-    behind = xp.minimum(xp.minimum(sides[0], sides[1]), xp.minimum(sides[2], sides[3]))
-    return _at_ends(xp, ahead, -behind, frame)
+    ahead = frame.axes * frame.turn[0] + xp.stack([-frame.axes[1], frame.axes[0]]) * frame.turn[1]  # (2, A, N)
+    low, high = ahead * low[:, None], ahead * high[:, None]
+    most, least = xp.maximum(low, high), xp.minimum(low, high)
+    return _at_ends(xp, xp.maximum(most[0], most[1]), -xp.minimum(least[0], least[1]), frame)
 
 
-def _discs(xp: Any, state: Any, frame: _Frame) -> Array:
-    """Closeness (P + O, R, N) of pedestrians and obstacles, not positive where a ray misses."""
-    centres = xp.concatenate([state.pedestrians, state.obstacles], axis=1) - state.position[:, None]
-    radii = xp.concatenate([state.pedestrian_radii, state.obstacle_radii], axis=0)
-    x, y, square = disc_terms(xp, *to_robot_frame(centres, frame.turn), radii)  # (K, N)
-    along = x[:, None] * frame.cos + y[:, None] * frame.sin  # (K, A, N)
+def _discs(xp: Any, x: Array, y: Array, radii: Array, frame: _Frame) -> Array:
+    """Closeness (K, R, N) of discs in the robot's frame, not positive where a ray misses."""
+    x, y, square = disc_terms(xp, x, y, radii)  # (K, N)
+    along = x[:, None] * frame.axes[0] + y[:, None] * frame.axes[1]  # (K, A, N)
     root = disc_root(xp, along, square[:, None])
     return _at_ends(xp, root + along, root - along, frame, axis=1)
 
@@ -90,23 +85,18 @@ def _largest(xp: Any, first: Array, closeness: Array) -> Array:
     return first if closeness.shape[0] == 0 else xp.maximum(first, fold(xp.maximum, closeness[None])[0])
 
 
-def _nearest(xp: Any, static: Array, closeness: Array, vx: Array, vy: Array) -> tuple[Array, Array, Array]:
-    """The largest closeness (R, N), and the velocity of the pedestrian it belongs to, 0 where static is larger."""
+def _nearest(xp: Any, static: Array, closeness: Array, velocity: Array) -> tuple[Array, Array]:
+    """The largest closeness (R, N), and the velocity (2, R, N) of whom it belongs to, 0 where static is larger."""
     count = closeness.shape[0]
     if count == 0:
-        return static, 0.0 * static, 0.0 * static
+        return static, xp.stack([0.0 * static, 0.0 * static])
     if count == 1:
-        nearer = closeness[0] > static
-        zero = 0.0 * static
-        return xp.maximum(static, closeness[0]), xp.where(nearer, vx[0], zero), xp.where(nearer, vy[0], zero)
+        return xp.maximum(static, closeness[0]), xp.where(closeness[0] > static, velocity[:, 0], 0.0)
     half = count // 2
     a, b = slice(0, half), slice(half, 2 * half)
-    nearer = closeness[a] > closeness[b]
-    merged = xp.maximum(closeness[a], closeness[b])
-    best, best_vx, best_vy = _nearest(
-        xp, static, merged, xp.where(nearer, vx[a], vx[b]), xp.where(nearer, vy[a], vy[b])
-    )
+    nearer, merged = closeness[a] > closeness[b], xp.maximum(closeness[a], closeness[b])
+    best, best_velocity = _nearest(xp, static, merged, xp.where(nearer, velocity[:, a], velocity[:, b]))
     if count % 2 == 0:
-        return best, best_vx, best_vy
+        return best, best_velocity
     nearer = closeness[-1] > best
-    return xp.maximum(best, closeness[-1]), xp.where(nearer, vx[-1], best_vx), xp.where(nearer, vy[-1], best_vy)
+    return xp.maximum(best, closeness[-1]), xp.where(nearer, velocity[:, -1], best_velocity)

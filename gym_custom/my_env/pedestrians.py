@@ -87,11 +87,13 @@ def walk(
     distance = xp.maximum(length(xp, away), 1e-6)  # (K, P, N); nobody pushes himself, his own vector is 0
     away = away / distance
     gap = distance - around.reach
+    gaps = xp.concatenate([gap, around.bound + places, around.bound - places], axis=0)  # (K + 4, P, N), last the walls'
+    push, count = xp.exp(gaps * (-1.0 / params.force_range)), gap.shape[0]
     velocity = (
         velocity * (1.0 - duration / params.relaxation_time)
         + around.drive
-        + _push_of_discs(xp, params, around, away, gap, duration)
-        + _push_of_walls(xp, params, around, places)
+        + _push_of_discs(params, around, away, push[:count], duration)
+        + (push[count : count + 2] * around.wall_low - push[count + 2 :] * around.wall_high)
     )
     velocity = _limit_speed(xp, around, _keep_apart(xp, velocity, away, gap, duration))
     target = xp.maximum(xp.minimum(places + duration * velocity, around.bound), -around.bound)
@@ -102,22 +104,15 @@ def _middle(params: Any, duration: float) -> Any:
     return 0.5 * (1.0 + params.anisotropy) * params.force * duration
 
 
-def _push_of_discs(xp: Any, params: Any, around: Surroundings, away: Array, gap: Array, duration: float) -> Array:
-    """(2, P, N): the sum of A exp(-gap / B) n w, and a share of it to the right.
+def _push_of_discs(params: Any, around: Surroundings, away: Array, push: Array, duration: float) -> Array:
+    """(2, P, N): the sum of A push n w with push = exp(-gap / B), and a share of it to the right.
 
-    w = lambda + (1 - lambda) (1 + cos phi) / 2 falls from 1 for what lies ahead to lambda for what lies behind.
+    w = lambda + (1 - lambda) (1 + cos phi) / 2 falls from 1 for what lies ahead to lambda for what lies behind. Walls
+    push in the same way, but not to the side.
     """
     seen = away * around.view
-    push = xp.exp(gap * (-1.0 / params.force_range)) * (seen[0] + seen[1] + _middle(params, duration))
-    total = add_up(push * away)
+    total = add_up(push * (seen[0] + seen[1] + _middle(params, duration)) * away)
     return total + total[::-1] * around.side
-
-
-def _push_of_walls(xp: Any, params: Any, around: Surroundings, places: Array) -> Array:
-    """(2, P, N): the pushes of the two walls of each axis, as of discs but without the share to the right."""
-    scale = -1.0 / params.force_range
-    low, high = xp.exp((around.bound + places) * scale), xp.exp((around.bound - places) * scale)
-    return low * around.wall_low - high * around.wall_high
 
 
 def _keep_apart(xp: Any, velocity: Array, away: Array, gap: Array, duration: float) -> Array:
