@@ -14,12 +14,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import gymnasium as gym
-import numpy as np
-from command_line import Parser, WrongArguments, find_own_modules, natural, pair, positive, render_modes, sentence
-from models import make_model
-from screens import MissingExtra, open_screen, wall
-from tqdm import tqdm
+from extras import extra
+
+with extra("agents"):
+    import gymnasium as gym
+    import numpy as np
+    from command_line import Parser, WrongArguments, find_own_modules, natural, pair, positive, render_modes, sentence
+    from models import make_model
+    from screens import MissingExtra, open_screen, wall
+    from tqdm import tqdm
 
 EXAMPLES = """examples:
   python scripts/demo.py --env MyEnv-v0

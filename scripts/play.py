@@ -11,11 +11,14 @@ import sys
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import gymnasium as gym
-import pygame
-from command_line import Parser, WrongArguments, find_own_modules, natural, pair, positive, render_modes, sentence
-from gymnasium.utils.play import play
-from screens import MissingExtra, open_screen
+from extras import extra
+
+with extra(""):
+    import gymnasium as gym
+    import pygame
+    from command_line import Parser, WrongArguments, find_own_modules, natural, pair, positive, render_modes, sentence
+    from gymnasium.utils.play import play
+    from screens import MissingExtra, open_screen
 
 EXAMPLES = """examples:
   python scripts/play.py --env MyEnv-v0
