@@ -513,8 +513,7 @@ def test_making_many_envs_leaks_nothing():
     once()
     counts = []
     for _ in range(3):
-        for _ in range(3):
-            once()
+        once()
         gc.collect()
         counts.append((len(jax.live_arrays()), sum(isinstance(x, functional.JaxEnv) for x in gc.get_objects())))
     assert counts[1] == counts[2]
@@ -548,7 +547,9 @@ def same(x, y) -> bool:
     return x.dtype == y.dtype and np.array_equal(x, y)
 
 
-@every_id
+@pytest.mark.parametrize(
+    "env_id", [pytest.param(i, marks=[pytest.mark.slow] if i.startswith("MyEnv") else []) for i in IDS]
+)
 def test_vector_env_has_the_form_of_the_numpy_one(env_id):
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="(?s).*is out of date", category=DeprecationWarning)
