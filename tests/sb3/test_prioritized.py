@@ -295,7 +295,7 @@ def one_thread():
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(1200)
+@pytest.mark.timeout(1800)
 def test_prioritized_dqn_solves_cartpole_and_without_learning_rate_does_not(one_thread):
     env_id = "NumpyCartPole-v1"
     threshold = gym.spec(env_id).reward_threshold
@@ -313,7 +313,7 @@ def test_prioritized_dqn_solves_cartpole_and_without_learning_rate_does_not(one_
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(1200)
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize(("ours", "stock"), [(PrioritizedSAC, SAC), (PrioritizedTD3, TD3)])
 def test_continuous_control_is_learnt_beside_the_uniform_twin(ours, stock, one_thread):
     """Pendulum: random play earns about -1,200, a good policy more than -200."""

@@ -99,6 +99,7 @@ def test_agrees_with_value_iteration(seed):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize("seed", range(20))
 def test_agrees_with_value_iteration_on_random_maps(seed):
     error, layout = check_map(seed)
