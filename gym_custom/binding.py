@@ -16,6 +16,9 @@ from gym_custom.recording import Call, Instruction, Shape, Symbol
 _MANY = 512
 """Numbers from which on `where` chooses by bits: masked copies wait for each branch that they guess wrongly."""
 
+_LARGE = 20_000
+"""Bytes from which on a value is written over an operand; for small ones NumPy takes longer to do so."""
+
 Plan = list[tuple[Callable[..., Any], tuple[Any, ...]]]
 """Calls to be made one after the other."""
 
@@ -140,11 +143,12 @@ class Binding:
 
     def _run(self) -> None:
         """Writes the plan, instruction by instruction."""
-        dying = self._deaths()
+        deaths = self._deaths()
         self._scratch.begin()
         for at, instruction in enumerate(self._program.instructions):
+            self._dying = deaths.get(at, [])
             self._write(instruction)
-            for root in dying.get(at, ()):
+            for root in self._dying:
                 if root in self._buffers:
                     self._scratch.give(self._buffers.pop(root))
 
@@ -177,10 +181,23 @@ class Binding:
             if symbol in self._homes:
                 owner, index = self._homes[symbol]
                 self._places[symbol] = self._place(owner)[index]
+            elif (heirloom := self._heirloom(symbol)) is not None:
+                self._places[symbol], self._buffers[symbol] = self._places[heirloom], self._buffers.pop(heirloom)
             else:
                 shape = symbol.shape + self._extra
                 self._places[symbol], self._buffers[symbol] = self._scratch.take(shape, symbol.dtype)
         return self._places[symbol]
+
+    def _heirloom(self, symbol: Symbol) -> Symbol | None:
+        """A large operand that dies as this value is computed, elementwise, and leaves its buffer: cache is scarce."""
+        name, operands, _ = self._made[symbol]
+        if isinstance(getattr(np, name, None), np.ufunc) and self._extra == ():
+            for operand in symbols(operands):
+                alike = operand.shape == symbol.shape and operand.dtype == symbol.dtype
+                dies = any(operand is root for root in self._dying) and operand in self._buffers
+                if alike and dies and self._places[operand].nbytes >= _LARGE:
+                    return operand
+        return None
 
     def _look(self, call: Any, array: np.ndarray) -> np.ndarray:
         found = call(array)

@@ -122,7 +122,7 @@ ARRAYS = [  # of (2, 3, n) arrays a and b, each gives such an array
     recipe=st.lists(
         st.tuples(st.integers(0, len(ARRAYS) - 1), st.integers(0, 30), st.integers(0, 30)), min_size=1, max_size=20
     ),
-    batch=st.sampled_from([(), (1,), (7,)]),
+    batch=st.sampled_from([(), (1,), (7,), (600,)]),
     seed=st.integers(0, 99),
 )
 def test_replaying_rules_of_arrays_gives_the_bits_of_the_rule(recipe, batch, seed):
