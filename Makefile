@@ -7,6 +7,7 @@ WORKERS ?= 2
 .PHONY: demo test test-slow check format docs clean
 
 $(READY): setup.py constraints.txt
+	@echo "Installing into .venv; this takes a few minutes the first time."
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[all,test,dev]"

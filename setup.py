@@ -20,6 +20,7 @@ setup(
     long_description_content_type="text/markdown",
     license="MIT",
     python_requires=">=3.10",
+    package_dir={"": "."},  # an editable install is then a plain path, which wins over a clone of the same name
     packages=find_packages(include=["gym_custom", "gym_custom.*", "agents", "agents.*"]),
     package_data={"gym_custom": ["py.typed"], "agents": ["py.typed", "apex/presets/*.json"]},
     install_requires=["gymnasium>=1.2,<2.0", "numpy>=2.1", "pygame-ce>=2.5"],
