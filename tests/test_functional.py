@@ -515,7 +515,7 @@ def test_making_many_envs_leaks_nothing():
     for _ in range(3):
         once()
         gc.collect()
-        counts.append((len(jax.live_arrays()), sum(isinstance(x, functional.JaxEnv) for x in gc.get_objects())))
+        counts.append((len(jax.live_arrays()), sum(type(x) is functional.JaxEnv for x in gc.get_objects())))
     assert counts[1] == counts[2]
 
 
