@@ -63,23 +63,28 @@ class Run:
             self._interruption.check()
 
     def finish(self) -> None:
-        """Judge the last weights, and put the best in place."""
+        """Judge the last weights, put the best in place, and save; an OSError if the disk refuses."""
         if self._evaluated < self._agent.num_timesteps:
             self._evaluate()
         self._agent.planned_timesteps = self._total
         self._agent.take_best()
         self._log()
-        self.checkpoint()
+        self._save()
         self._reporter.say(f"learner finished; saved as {self._agent.run_folder / 'last.apex'}")
 
-    def checkpoint(self) -> None:
-        """Save to the run folder; where that fails, the last good checkpoint stays and training goes on."""
-        self._tick()
-        self._saved = self._agent.num_timesteps
+    def checkpoint(self) -> bool:
+        """Save to the run folder; False where that fails: the last good checkpoint stays, and training goes on."""
         try:
-            self._agent.save(self._agent.run_folder / "last.apex")
+            self._save()
         except OSError as error:
             warnings.warn(f"no checkpoint was written: {error}", RuntimeWarning, stacklevel=2)
+            return False
+        return True
+
+    def _save(self) -> None:
+        self._tick()
+        self._saved = self._agent.num_timesteps
+        self._agent.save(self._agent.run_folder / "last.apex")
 
     def close(self) -> None:
         """Close the evaluator's envs and the files."""
@@ -181,9 +186,9 @@ def run(agent: ApeX, total_timesteps: int, progress_bar: bool) -> None:
             except BaseException as error:
                 agent.planned_timesteps = agent.num_timesteps
                 agent.take_best()
-                session.checkpoint()
+                kept = f"saved as {agent.run_folder / 'last.apex'}" if session.checkpoint() else "nothing was saved"
                 how = "stopped by user" if isinstance(error, KeyboardInterrupt) else "stopped"
-                reporter.say(f"learning was {how}; saved as {agent.run_folder / 'last.apex'}")
+                reporter.say(f"learning was {how}; {kept}")
                 raise
             finally:
                 session.close()

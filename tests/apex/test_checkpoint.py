@@ -240,9 +240,12 @@ def test_a_crash_in_the_middle_leaves_the_last_good_file(tmp_path, monkeypatch):
     assert [path.name for path in tmp_path.iterdir() if "tmp" in path.name] == []
 
 
-def test_a_full_disk_does_not_end_the_training(tmp_path, monkeypatch):
+def test_a_full_disk_does_not_end_the_training_but_is_an_error_at_its_end(tmp_path, monkeypatch):
     ape = agent(tmp_path, checkpoint_interval=300)
     monkeypatch.setattr(ApeX, "save", lambda self, path: (_ for _ in ()).throw(OSError(28, "No space left on device")))
-    with pytest.warns(RuntimeWarning, match="no checkpoint was written: .*No space left on device"):
+    with (
+        pytest.warns(RuntimeWarning, match="no checkpoint was written: .*No space left on device"),
+        pytest.raises(OSError, match="No space left on device"),
+    ):
         ape.learn(700)
     assert ape.num_timesteps >= 700
