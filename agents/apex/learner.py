@@ -11,6 +11,7 @@ import torch
 from gymnasium import spaces
 from torch import Tensor
 
+from agents.apex.adam import Adam
 from agents.apex.channel import Block, Cluster
 from agents.apex.config import ApeXConfig
 from agents.apex.loss import td_error, weighted_huber
@@ -55,9 +56,7 @@ class Learner:
         self.average = deepcopy(network).requires_grad_(False)
         self._target_vector = FlatParameters(self.target).vector.data
         self._average_vector = FlatParameters(self.average).vector.data
-        self.optimizer = torch.optim.Adam(
-            [self._online_vector], lr=config.learning_rate, eps=config.adam_epsilon, foreach=False
-        )
+        self.optimizer = Adam(self._online_vector.data, self.gradient, config.adam_epsilon)
         self.updates = 0
 
     def update(self, env_steps: int) -> Update:
@@ -107,8 +106,7 @@ class Learner:
         loss.backward()
         norm = torch.linalg.vector_norm(self.gradient)
         self.gradient.mul_((self.config.max_gradient_norm / (norm + 1e-6)).clamp(max=1.0))
-        self.optimizer.param_groups[0]["lr"] = learning_rate
-        self.optimizer.step()
+        self.optimizer.step(learning_rate)
 
 
 def _columns(windows: Transition, reward_scale: float) -> tuple[Tensor, Tensor, Tensor]:

@@ -93,7 +93,7 @@ def test_importance_weights_reach_the_gradient():
 def test_long_gradients_are_cut_to_the_norm(monkeypatch):
     learner = make_learner(Script(rows(4)._replace(reward=np.full(4, 1e6)), np.full(4, 1e6)), max_gradient_norm=0.5)
     norms = []
-    monkeypatch.setattr(learner.optimizer, "step", lambda: norms.append(float(learner.gradient.norm())))
+    monkeypatch.setattr(learner.optimizer, "step", lambda rate: norms.append(float(learner.gradient.norm())))
     learner.update(0)
     assert norms == pytest.approx([0.5], rel=1e-4)
 
