@@ -12,15 +12,8 @@ from gymnasium import spaces
 
 from gym_custom.my_env import dynamics, observation, scenarios
 from gym_custom.my_env.draw import ansi, draw
-from gym_custom.my_env.layout import (
-    CASE_SEEDS,
-    SELECTION_SEEDS,
-    legal_count,
-    legal_number,
-    legal_scenario,
-    reset_with,
-    to_layout,
-)
+from gym_custom.my_env.layout import legal_number, to_layout
+from gym_custom.my_env.options import CASE_SEEDS, SELECTION_SEEDS, legal_count, legal_scenario, reset_with
 from gym_custom.my_env.state import OUTCOMES, Params
 from gym_custom.single import SingleEnv
 from gym_custom.vector import BatchEnv
