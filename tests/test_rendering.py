@@ -448,6 +448,30 @@ def grid_values(**kwargs: Any) -> np.ndarray:
     return env.draw_values(value_iteration(*env.transition_model(), 0.9))
 
 
+def my_env(actions: list[int], env_id: str = "MyEnv-v0", **changes: Any) -> np.ndarray:
+    """The robot among people of both kinds, after so many actions, each taken four times or until the end."""
+    people = [  # position, velocity, whether they notice the robot
+        ([-0.6, 1.3], [0.9, -0.3], True),
+        ([1.2, -1.6], [-0.4, 0.8], False),
+        ([2.4, 1.4], [0.0, 0.0], True),
+    ]
+    pedestrians = [
+        {"position": [x, y], "velocity": [vx, vy], "waypoints": [[x + 4 * vx, y + 4 * vy]] * 2, "notices": notices}
+        for (x, y), (vx, vy), notices in people
+    ]
+    layout = {"robot": [-3.2, -1.0, 0.4], "goal": [3.4, 0.4], "pedestrians": pedestrians}
+    layout |= {"obstacles": [[0.3, -0.4, 0.45], [-1.8, 2.6, 0.3]]}
+    env = gym.make(env_id, render_mode="rgb_array").unwrapped
+    env.reset(options={"layout": layout | changes})
+    frame = env.render()
+    for action in np.repeat(actions, 4):
+        terminated = env.step(int(action))[2]
+        frame = env.render()
+        if terminated:
+            break
+    return frame
+
+
 SCENES = {
     "cart_pole": lambda: cart_pole(0.6, -0.12),
     "cart_pole_lost": lambda: cart_pole(2.5, 0.3),
@@ -456,6 +480,10 @@ SCENES = {
     "grid_world_rooms": lambda: grid_walk(12, layout="four_rooms"),
     "grid_world_pit": lambda: grid_walk(3, layout=["S..O", ".#..", "O..G"], slip=0.4),
     "grid_world_values": lambda: grid_values(layout="cliff", slip=0.1),
+    "my_env": lambda: my_env([7, 6, 7]),
+    "my_env_goal": lambda: my_env([7, 7], robot=[2.4, -0.9, 0.9]),
+    "my_env_hit": lambda: my_env([7] * 6, robot=[-3.2, -1.0, 0.17]),
+    "my_env_hall": lambda: my_env([7, 8], "MyEnvPartial-v0", room=[6.0, 3.2]),
 }
 
 
