@@ -8,10 +8,10 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.error import ResetNeeded
 
-from gym_custom.actions import legal_action
-from gym_custom.observations import ObservationPacker
-from gym_custom.resets import legal_options
-from gym_custom.single_rules import python_numbers, single_rules
+from gym_custom.drivers.actions import legal_action
+from gym_custom.drivers.observations import ObservationPacker
+from gym_custom.drivers.resets import legal_options
+from gym_custom.drivers.single_rules import python_numbers, single_rules
 from gym_custom.world import World, make_world
 
 _BUILT = {"_world", "_rules", "_params", "_step", "_keys", "_pack", "_labels", "_step_draws", "_number", "_canvas"}

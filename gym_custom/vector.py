@@ -11,14 +11,21 @@ from gymnasium.error import ResetNeeded
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
-from gym_custom.actions import BatchActions
-from gym_custom.batch_rules import batch_rules
-from gym_custom.infos import ALL_ROWS, BatchInfos
-from gym_custom.observations import ObservationPacker, row_of
-from gym_custom.resets import MOST_ROWS, legal_autoreset_mode, legal_count, legal_options, legal_rows, legal_seeds
-from gym_custom.row_streams import RowStreams
+from gym_custom.drivers.actions import BatchActions
+from gym_custom.drivers.batch_rules import batch_rules
+from gym_custom.drivers.infos import ALL_ROWS, BatchInfos
+from gym_custom.drivers.observations import ObservationPacker, row_of
+from gym_custom.drivers.resets import (
+    MOST_ROWS,
+    legal_autoreset_mode,
+    legal_count,
+    legal_options,
+    legal_rows,
+    legal_seeds,
+)
+from gym_custom.drivers.row_streams import RowStreams
+from gym_custom.drivers.state_layout import StateLayout
 from gym_custom.single import Snapshot, legal_render_mode, world_canvas, world_metadata, world_name
-from gym_custom.state_layout import StateLayout
 from gym_custom.world import World, make_world, plain_params
 
 _NO_ROWS = np.zeros(0, np.int64)

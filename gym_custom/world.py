@@ -14,7 +14,7 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.envs.registration import EnvSpec
 
-from gym_custom.recording import Table
+from gym_custom.recording.symbols import Table
 
 Array = Any
 """A float, a NumPy array or a JAX array: the rules do not care."""

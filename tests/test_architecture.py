@@ -22,6 +22,9 @@ FILES = sorted(path for folder in (*PACKAGES, "scripts") for path in (ROOT / fol
 PACKAGE_FILES = [path for path in FILES if path.relative_to(ROOT).parts[0] in PACKAGES]
 HEAVY = {"pygame", "jax", "torch", "tensorflow", "ray", "stable_baselines3"}
 
+DRIVERS = ("drivers", "functional", "recording")
+"""Folders whose modules serve any world."""
+
 RAY_FILES = {"agents/apex/ray_cluster.py"}
 
 
@@ -148,9 +151,7 @@ def test_a_picture_goes_through_the_canvas(path):
     assert not {n for n in imports(path) if n.startswith(("gym_custom.single", "gym_custom.vector"))}
 
 
-@pytest.mark.parametrize(
-    "path", [p for p in PACKAGE_FILES if p.parent.name in ("gym_custom", "functional")], ids=name_of
-)
+@pytest.mark.parametrize("path", [p for p in PACKAGE_FILES if p.parent.name in ("gym_custom", *DRIVERS)], ids=name_of)
 def test_drivers_know_no_particular_world(path):
     worlds = {p.parent.name for p in PACKAGE_FILES if p.stem == "dynamics"}
     parts = {part for name in imports(path) for part in name.split(".")}

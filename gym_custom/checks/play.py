@@ -15,8 +15,8 @@ import numpy as np
 from gymnasium import spaces
 
 from gym_custom.checks.strict_rules import Fault, Rules, Step, describe, names_of, observation, rows_of, take
+from gym_custom.drivers.state_layout import cast_leaf
 from gym_custom.single import Snapshot
-from gym_custom.state_layout import cast_leaf
 from gym_custom.world import World
 
 AGAIN = (

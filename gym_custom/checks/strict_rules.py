@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from gymnasium import spaces
 
-from gym_custom.observations import ObservationPacker
-from gym_custom.state_layout import cast_leaf
+from gym_custom.drivers.observations import ObservationPacker
+from gym_custom.drivers.state_layout import cast_leaf
 from gym_custom.world import World, plain_params
 
 

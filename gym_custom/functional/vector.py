@@ -14,11 +14,11 @@ from gymnasium.error import ResetNeeded
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
-from gym_custom.actions import BatchActions
+from gym_custom.drivers.actions import BatchActions
+from gym_custom.drivers.infos import BatchInfos
+from gym_custom.drivers.observations import row_of
+from gym_custom.drivers.resets import legal_rows, legal_seeds
 from gym_custom.functional.environment import EnvState, make
-from gym_custom.infos import BatchInfos
-from gym_custom.observations import row_of
-from gym_custom.resets import legal_rows, legal_seeds
 from gym_custom.single import legal_render_mode, world_canvas, world_metadata
 from gym_custom.world import plain_params
 

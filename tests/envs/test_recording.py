@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gym_custom.batch_rules import CalledRules, batch_rules
-from gym_custom.binding import Scratch, bind
-from gym_custom.plain_python import compiled
-from gym_custom.program import record
-from gym_custom.recorded_rules import RecordedRules, TiledRules
-from gym_custom.recording import Table
-from gym_custom.scalar_math import scalar_namespace
-from gym_custom.state_layout import StateLayout
+from gym_custom.drivers.batch_rules import CalledRules, batch_rules
+from gym_custom.drivers.recorded_rules import RecordedRules, TiledRules
+from gym_custom.drivers.scalar_math import scalar_namespace
+from gym_custom.drivers.state_layout import StateLayout
+from gym_custom.recording.binding import Scratch, bind
+from gym_custom.recording.plain_python import compiled
+from gym_custom.recording.program import record
+from gym_custom.recording.symbols import Table
 from gym_custom.world import load_world, plain_params
 
 TABLE = np.array([3, 1, 4, 1, 5, 9, 2, 6])

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gym_custom.row_random import RowGenerators
-from gym_custom.row_streams import RowStreams
+from gym_custom.drivers.row_random import RowGenerators
+from gym_custom.drivers.row_streams import RowStreams
 
 some_seeds = st.lists(
     st.one_of(st.integers(0, 2**32), st.integers(0, 2**128 - 1), st.integers(2**128, 2**300)), min_size=1, max_size=20

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gym_custom.scalar_math import _fastest, scalar_namespace
+from gym_custom.drivers.scalar_math import _fastest, scalar_namespace
 
 XP = scalar_namespace()
 finite = st.floats(-1e6, 1e6)

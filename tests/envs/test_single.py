@@ -15,9 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gym_custom
+from gym_custom.drivers.single_rules import _called, single_rules
+from gym_custom.drivers.state_layout import StateLayout
 from gym_custom.single import SingleEnv
-from gym_custom.single_rules import _called, single_rules
-from gym_custom.state_layout import StateLayout
 from gym_custom.vector import BatchEnv
 from gym_custom.world import load_world, make_world, plain_params
 

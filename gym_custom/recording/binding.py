@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from gym_custom.program import Program, symbols
-from gym_custom.recording import Call, Instruction, Shape, Symbol
+from gym_custom.recording.program import Program, symbols
+from gym_custom.recording.symbols import Call, Instruction, Shape, Symbol
 
 _MANY = 512
 """Numbers from which on `where` chooses by bits: masked copies wait for each branch that they guess wrongly."""

@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gym_custom.recording import Call, Instruction, Recorder, Symbol
+from gym_custom.recording.recorder import Recorder
+from gym_custom.recording.symbols import Call, Instruction, Symbol
 
 Spec = Any
 """A dtype, or a dtype and a shape."""

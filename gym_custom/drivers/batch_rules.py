@@ -7,8 +7,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from gym_custom.recorded_rules import RecordedRules, TiledRules, buffers, recorded_rules, tiles
-from gym_custom.state_layout import Blocks, StateLayout
+from gym_custom.drivers.recorded_rules import RecordedRules, TiledRules, buffers, recorded_rules, tiles
+from gym_custom.drivers.state_layout import Blocks, StateLayout
 from gym_custom.world import World
 
 _NUMBERS_AT_ONCE = 65_536  # of the widest leaf in a tile of called rules

@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from gymnasium import spaces
 
-from gym_custom.binding import Plan, Scratch, bind
-from gym_custom.program import Program, record
-from gym_custom.recording import Symbol
-from gym_custom.state_layout import StateLayout
+from gym_custom.drivers.state_layout import StateLayout
+from gym_custom.recording.binding import Plan, Scratch, bind
+from gym_custom.recording.program import Program, record
+from gym_custom.recording.symbols import Symbol
 from gym_custom.world import World, recordable_params
 
 _BYTES_AT_ONCE = 32_768  # of a number in a tile of a flat world

@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from gymnasium import spaces
 
-from gym_custom.binding import Scratch
-from gym_custom.plain_python import compiled, is_number
-from gym_custom.program import Program, record
-from gym_custom.recording import Symbol
-from gym_custom.scalar_math import scalar_namespace
-from gym_custom.state_layout import StateLayout
+from gym_custom.drivers.scalar_math import scalar_namespace
+from gym_custom.drivers.state_layout import StateLayout
+from gym_custom.recording.binding import Scratch
+from gym_custom.recording.plain_python import compiled, is_number
+from gym_custom.recording.program import Program, record
+from gym_custom.recording.symbols import Symbol
 from gym_custom.world import World, plain_params, recordable_params
 
 Leaves = tuple[Any, ...]

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gym_custom.row_random import RowGenerators
+from gym_custom.drivers.row_random import RowGenerators
 
 _CACHE = 2**21  # bytes that a window of all rows may take without leaving the processor's cache
 _ROW = 512  # bytes that a row's window may take anyway

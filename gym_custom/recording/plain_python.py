@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from gym_custom.binding import Binding, Scratch, copied, largest, least, same
-from gym_custom.program import Program, symbols
-from gym_custom.recording import Instruction, Symbol
+from gym_custom.recording.binding import Binding, Scratch, copied, largest, least, same
+from gym_custom.recording.program import Program, symbols
+from gym_custom.recording.symbols import Instruction, Symbol
 
 _NUMBERS = (np.dtype(np.float64), np.dtype(np.int64), np.dtype(np.bool_))
 _OPERATORS = {

@@ -1,0 +1,1 @@
+"""Rules recorded once and performed as straight lists of calls, or written out as plain Python."""
