@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -10,10 +9,12 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 
-from gym_custom.my_env import dynamics, observation, scenarios
+from gym_custom.my_env import dynamics, scenarios
+from gym_custom.my_env.arguments import legal_count, legal_radii, legal_scenario, legal_speeds
 from gym_custom.my_env.draw import ansi, draw
 from gym_custom.my_env.layout import legal_number, to_layout
-from gym_custom.my_env.options import CASE_SEEDS, SELECTION_SEEDS, legal_count, legal_scenario, reset_with
+from gym_custom.my_env.options import CASE_SEEDS, SELECTION_SEEDS, reset_with
+from gym_custom.my_env.sensors import SENSORS
 from gym_custom.my_env.state import OUTCOMES, Params
 from gym_custom.single import SingleEnv
 from gym_custom.vector import BatchEnv
@@ -22,7 +23,6 @@ from gym_custom.world import World
 __all__ = ["CASE_SEEDS", "SELECTION_SEEDS", "MyEnv", "MyVectorEnv", "make_world"]
 
 MOST_PEDESTRIANS, MOST_OBSTACLES = 14, 9
-RAYS, CAMERA_RAYS = 36, 24
 
 
 def make_world(
@@ -52,11 +52,11 @@ def make_world(
     )
     if not isinstance(continuous, bool):
         raise ValueError(f"continuous must be True or False, not {continuous!r}")
-    if not isinstance(observation, str) or observation not in _SENSORS:
-        raise ValueError(f"observation must be one of {', '.join(map(repr, _SENSORS))}, not {observation!r}")
-    sensor = _SENSORS[observation](*slots)
-    mean, deviation, low, high = _speeds(pedestrian_speed)
-    radius_low, radius_high = _radii(pedestrian_radius, slots[0])
+    if not isinstance(observation, str) or observation not in SENSORS:
+        raise ValueError(f"observation must be one of {', '.join(map(repr, SENSORS))}, not {observation!r}")
+    sensor = SENSORS[observation](*slots)
+    mean, deviation, low, high = legal_speeds(pedestrian_speed)
+    radius_low, radius_high = legal_radii(pedestrian_radius, slots[0])
     params = Params(
         n_pedestrians=float(slots[0]),
         n_obstacles=float(slots[1]),
@@ -108,152 +108,165 @@ def make_world(
     )
 
 
-class _Sensor:
-    """What belongs to one kind of observation."""
-
-    def __init__(
-        self,
-        observe: Any,
-        size: int | dict[str, int],
-        settings: dict[str, Any],
-        remember: Any = observation.keep_nothing,
-        memory: int = 0,
-        draws: int = 0,
-    ):
-        self.observe, self.settings = observe, settings
-        self.remember, self.memory, self.draws = remember, memory, draws
-        boxes: dict[str, spaces.Space] = {
-            key: spaces.Box(-1.0, 1.0, (n,), np.float32)
-            for key, n in ({"": size} if isinstance(size, int) else size).items()
-        }
-        self.space = boxes[""] if isinstance(size, int) else spaces.Dict(boxes)
-
-
-def _rays(count: int = RAYS, cone: float | None = None, max_range: float = 6.0) -> dict[str, Any]:
-    """Settings of rays over a full circle from ahead on, or over a cone from right to left (degrees)."""
-    if cone is None:
-        angles, ends = [2.0 * math.pi * k / count for k in range(count // 2)], [1.0, -1.0]
-    else:
-        angles, ends = [math.radians(cone) * (k / (count - 1) - 0.5) for k in range(count)], [1.0]
-    return {"max_range": max_range, "ray_cos": np.cos(angles), "ray_sin": np.sin(angles), "ray_ends": np.array(ends)}
-
-
-_NOISE = {"range_noise": 0.01, "relative_range_noise": 0.01, "drop_out": 0.03}
-_SENSORS = {
-    "lidar": lambda p, o: _Sensor(observation.lidar, 2 * RAYS + 6, _rays()),
-    "lidar_stack": lambda p, o: _Sensor(observation.lidar_stack, 2 * RAYS + 6, _rays(), observation.keep_scan, RAYS),
-    "partial": lambda p, o: _Sensor(
-        observation.partial, RAYS + 6, _rays(RAYS, 120.0, 3.0) | _NOISE, observation.keep_noise, RAYS, 2 * RAYS
-    ),
-    "camera": lambda p, o: _Sensor(observation.camera, 3 * CAMERA_RAYS + 5, _rays(CAMERA_RAYS, 90.0)),
-    "state": lambda p, o: _Sensor(observation.everything, 7 + 5 * p + 3 * o, _rays()),
-    "dict": lambda p, o: _Sensor(observation.parts_by_name, {"lidar": 2 * RAYS, "odometry": 2, "goal": 3}, _rays()),
-}
-
-
-def _speeds(value: Any) -> tuple[float, ...]:
-    """Mean, deviation, low and high of the desired speeds."""
-    if not isinstance(value, (list, tuple)) or len(value) != 4:
-        raise ValueError(f"pedestrian_speed must be mean, deviation, low and high in m/s, not {value!r}")
-    mean, deviation, low, high = (legal_number("pedestrian_speed", part, 0.0, 3.0) for part in value)
-    if low > high:
-        raise ValueError(f"pedestrian_speed must have low <= high, not {value!r}")
-    return mean, deviation, low, high
-
-
-def _radii(value: Any, count: int) -> tuple[float, float]:
-    """Least and largest radius of pedestrians; so many must fit on the circle."""
-    if not isinstance(value, (list, tuple)) or len(value) != 2:
-        raise ValueError(f"pedestrian_radius must be low and high in m, not {value!r}")
-    low, high = (legal_number("pedestrian_radius", part, 0.1, 0.35) for part in value)
-    if low > high:
-        raise ValueError(f"pedestrian_radius must have low <= high, not {value!r}")
-    room = scenarios.least_distance_on_ring(count)
-    if 2.0 * high > room:
-        raise ValueError(f"{count} pedestrians of radius {high:g} m do not fit on the circle; at most {room / 2:.3f} m")
-    return low, high
-
-
 class MyEnv(SingleEnv):
     """A robot with a range finder drives to a goal through a room of pedestrians and obstacles.
 
     ## Description
     A square room, 10 m wide. The robot is a unicycle with limited acceleration; pedestrians walk to way-points of
-    their own under social forces (Helbing & Molnar 1995; Helbing, Farkas & Vicsek 2000; with a share to the right as
-    in Moussaid et al. 2009); obstacles are discs. A step lasts 0.2 s in two substeps, so 200 steps are 40 s; the
-    direct trip takes about 41 steps. Collisions are swept: the world stops at the very moment of the first touch.
-    All randomness is drawn at reset (but for the noise of `observation="partial"`), so a step is deterministic.
+    their own and back under social forces; obstacles are discs. A step lasts 0.2 s in two substeps, so 200 steps are
+    40 s; the direct trip takes about 41 steps. Collisions are swept: the world stops at the very moment of the first
+    touch, and nothing passes through anything between two steps. All randomness is drawn at reset (but for the noise
+    of `observation="partial"`), so a step is deterministic.
 
     **What is hidden, and why.** The robot sees ranges, its own motion and the goal. It does not see where pedestrians
-    want to go, nor whether they have noticed it: `notice_prob` of them step aside for it, the others walk on as if
-    it were not there. People cannot be asked, so a good policy has to infer both from how the ranges change.
+    want to go, how fast they would like to walk, nor whether they have noticed it: a share `notice_prob` of them
+    steps aside for it, the others walk on as if it were not there. People in a hall cannot be asked, and a robot that
+    knew would not have to be careful. So the world is partially observed by design: a good policy infers intentions
+    from how ranges change and keeps a way out for the case that nobody gives way. `observation="state"` shows
+    positions and velocities, still no intentions; what a sensor costs is the difference to it.
 
     ## Action Space
-    `Discrete(9)`: 3 * speed + turn, with speed 0, 0.5, 1.0 m/s and turn +1.5 (left), 0, -1.5 rad/s (right); 1 stops,
-    7 is full ahead. With `continuous=True` a `Box(-1, 1, (2,))`: speed (a0 + 1) / 2 m/s and turn rate 1.5 a1 rad/s.
-    Speed and turn rate approach the commanded ones by at most 2 m/s^2 and 6 rad/s^2.
+    `Discrete(9)`, the action being 3 * speed level + turn:
+
+    | action | 0 | 1 | 2 | 3 | 4 | 5 | 6 | 7 | 8 |
+    |---|---|---|---|---|---|---|---|---|---|
+    | speed (m/s) | 0 | 0 | 0 | 0.5 | 0.5 | 0.5 | 1 | 1 | 1 |
+    | turn rate (rad/s) | 1.5 | 0 | -1.5 | 1.5 | 0 | -1.5 | 1.5 | 0 | -1.5 |
+
+    Positive turns left; 1 stops, 7 is full ahead. With `continuous=True` a `Box(-1, 1, (2,), float32)`: speed
+    (a0 + 1) / 2 m/s and turn rate 1.5 a1 rad/s. Speed and turn rate approach the commanded ones by at most 2 m/s^2
+    and 6 rad/s^2.
 
     ## Observation Space
-    `Box(-1, 1, (78,), float32)`:
+    `Box(-1, 1, (78,), float32)`; values are given in the unit named:
 
-    | index | observation | unit of 1 | min | max |
+    | index | meaning | unit | min | max |
     |---|---|---|---|---|
     | 0-35 | range of ray k at 10 k degrees, ray 0 ahead, counter-clockwise | 6 m | 0 | 1 |
-    | 36-71 | velocity along ray k of the pedestrian it meets, negative if approaching | 2 m/s | -1 | 1 |
+    | 36-71 | velocity along ray k of the pedestrian it meets, negative if approaching, else 0 | 2 m/s | -1 | 1 |
     | 72 | distance to the goal | diagonal of the room | 0 | 1 |
     | 73, 74 | cosine and sine of the bearing of the goal | 1 | -1 | 1 |
     | 75 | speed | 1 m/s | 0 | 1 |
     | 76 | turn rate | 1.5 rad/s | -1 | 1 |
     | 77 | smallest range | 6 m | 0 | 1 |
 
-    Other values of `observation`:
+    Other values of `observation`, each a `Box(-1, 1, ..., float32)` too:
 
-    - `"lidar_stack"`, (78,): as above with the ranges of the step before instead of velocities.
-    - `"partial"`, (42,): 36 rays over a cone of 120 degrees from right to left, at most 3 m, with noise of
-      1 cm + 1 % and 3 % drop-outs that read 3 m; then as 72 to 77.
-    - `"camera"`, (77,): 24 rays over 90 degrees from right to left: ranges, whether each met a pedestrian, whether
-      an obstacle; then goal (3), speed, turn rate.
-    - `"state"`, (7 + 5 P + 3 O,), privileged: goal distance and position, speed, turn rate, cosine and sine of the
-      heading; each pedestrian's position, velocity and radius, the nearest first; each obstacle's position and
-      radius. All in the robot's frame; positions in room diagonals, velocities in 2 m/s, radii in m, zeros if absent.
-    - `"dict"`: `goal` (72-74), `lidar` (0-71) and `odometry` (75, 76) apart.
+    `"lidar_stack"`, (78,): as above, but 36-71 are the ranges of the step before, in 6 m, from 0 to 1.
+
+    `"partial"`, (42,), narrow, short-sighted and noisy (normal noise of 1 cm + 1 %, and 3 % of the rays read 3 m); this
+    is `MyEnvPartial-v0`:
+
+    | index | meaning | unit | min | max |
+    |---|---|---|---|---|
+    | 0-35 | range of ray k at -60 + 120 k / 35 degrees, right to left | 3 m | 0 | 1 |
+    | 36-41 | as 72-77 above, the smallest range of these | | -1 | 1 |
+
+    `"camera"`, (77,):
+
+    | index | meaning | unit | min | max |
+    |---|---|---|---|---|
+    | 0-23 | range of ray k at -45 + 90 k / 23 degrees, right to left | 6 m | 0 | 1 |
+    | 24-47 | 1 where ray k meets a pedestrian | 1 | 0 | 1 |
+    | 48-71 | 1 where ray k meets an obstacle | 1 | 0 | 1 |
+    | 72-76 | as 72-76 above | | -1 | 1 |
+
+    `"state"`, (7 + 5 P + 3 O,) for P pedestrians and O obstacles, in the robot's frame; zeros for those absent:
+
+    | index | meaning | unit | min | max |
+    |---|---|---|---|---|
+    | 0 | distance to the goal | diagonal of the room | 0 | 1 |
+    | 1, 2 | position of the goal, ahead and to the left | diagonal of the room | -1 | 1 |
+    | 3, 4 | speed, turn rate | 1 m/s, 1.5 rad/s | -1 | 1 |
+    | 5, 6 | cosine and sine of the heading in the room | 1 | -1 | 1 |
+    | 7 + 5 k to 11 + 5 k | k-th nearest pedestrian: position, velocity, radius | diagonal, 2 m/s, 1 m | -1 | 1 |
+    | then 3 each | k-th nearest obstacle: position, radius | diagonal, 1 m | -1 | 1 |
+
+    `"dict"`: a `Dict` of `goal` (3,) (72-74), `lidar` (72,) (0-71) and `odometry` (2,) (75, 76).
 
     ## Rewards
     Each step earns `progress_weight` (60) times the progress as a share of the first distance to the goal, minus
     `time_penalty` (0.1), minus `discomfort_weight` (1) times clip(1 - gap / `discomfort_distance` (0.25 m), 0, 1)
     for the smallest gap to a pedestrian within the step; `goal_reward` (60) at the goal, minus `collision_penalty`
-    (60) at a collision. A clean trip earns 112-113, standing still -20. The threshold of `MyEnv-v0` is 100.
+    (60) at a collision. Progress is a potential (Ng, Harada & Russell 1999): over an episode it adds up to the share
+    of the way that was made good, however the robot went. A clean trip earns 112-113, standing still -20. The
+    threshold of `MyEnv-v0` is 100.
 
     ## Starting State
-    Robot and goal on opposite sides of a circle of radius 4 m, pedestrians on the two arcs between them, obstacles
-    in cells of a 3 x 3 lattice. `reset(options=...)` takes for one episode: `scenario` ("circle", "square",
-    "corridor", "parallel", "static"), `n_pedestrians`, `n_obstacles` (at most those of the constructor),
-    `notice_prob`, `robot_pose` [x, y, heading], `goal` [x, y], `case` (0 to 499: the same as
-    `seed=CASE_SEEDS[case]`), or `layout`, a dictionary as `layout()` gives it.
+    Robot and goal on opposite sides of a circle of radius 4 m, the heading within 0.5 rad of the goal; pedestrians on
+    the two arcs between them, who walk to about the opposite point of the circle and back; obstacles in different
+    cells of a 3 x 3 lattice. Nothing overlaps by construction, and a ring around the lattice is always free.
+
+    `reset(options=...)` takes for one episode: `scenario`, `n_pedestrians`, `n_obstacles` (at most those of the
+    constructor), `notice_prob`, `robot_pose` [x, y, heading], `goal` [x, y], `case` (0 to 499: the same as
+    `seed=CASE_SEEDS[case]`), or `layout`, a dictionary as `layout()` gives it. Scenarios:
+
+    | name | what happens |
+    |---|---|
+    | `"circle"` | as described |
+    | `"square"` | the robot crosses a square of 9 m, pedestrians walk at right angles to its way |
+    | `"corridor"` | between walls 2.4 m apart, pedestrians walk both ways, each on the right |
+    | `"parallel"` | all walk the robot's way, at six tenths of their usual speed |
+    | `"static"` | nobody moves |
 
     ## Episode End
     Termination: the robot's centre is within 0.4 m of the goal, or the robot touches a pedestrian, an obstacle or a
     wall; the earlier wins. Truncation: after 200 steps.
 
     ## Info
-    At reset and on every step: `goal_distance` (m), `min_gap` (m, to a pedestrian within this step; the lidar's range
-    without pedestrians), `is_success`, `outcome` ("running", "success", "pedestrian", "obstacle", "wall"),
-    `nav_time` (s), `path_length` (m), `spl` (success weighted by path length, Anderson et al. 2018),
-    `discomfort_ratio` (share of steps with a gap below the discomfort distance), `hit_while_parked`.
+    The same keys at reset and on every step:
+
+    | key | meaning |
+    |---|---|
+    | `goal_distance` | m |
+    | `min_gap` | smallest gap to a pedestrian within this step, m; the lidar's range without pedestrians |
+    | `outcome` | "running", "success", "pedestrian", "obstacle" or "wall"; "running" at truncation is a timeout |
+    | `is_success` | whether the goal is reached |
+    | `nav_time` | s since the start |
+    | `path_length` | m driven |
+    | `spl` | success times first distance / the larger of it and the path (Anderson et al. 2018, with a disc as goal) |
+    | `discomfort_ratio` | share of steps with a gap below the discomfort distance |
+    | `hit_while_parked` | whether a pedestrian walked into the robot while it stood still |
 
     ## Arguments
     `n_pedestrians` (0-14), `n_obstacles` (0-9), `notice_prob`, `scenario`, `observation`, `continuous`,
-    `pedestrian_speed` (mean, deviation, low, high in m/s), `pedestrian_radius` (low, high in m), and the weights of
-    the reward. Registered with other settings: `MyEnvStatic-v0` (nobody walks there), `MyEnvDense-v0` (8 pedestrians,
-    4 obstacles, half notice), `MyEnvHard-v0` (12, nobody notices, some are fast), `MyEnvPartial-v0`.
+    `pedestrian_speed` (mean, deviation, low, high in m/s: a normal distribution that is clipped), `pedestrian_radius`
+    (low, high in m), and the weights of the reward. Registered with other settings:
 
-    ## Constants
-    Radii 0.3 m. Social force: relaxation time 0.5 s, lambda 0.5, A = 8 m/s^2 and B = 0.25 m for people, obstacles and
-    walls alike, tangential share 0.3, top speed 1.3 times the desired one. Besides, nobody closes more than half a
-    gap within a substep, so nobody ever enters a pedestrian, an obstacle or a wall.
+    | id | settings |
+    |---|---|
+    | `MyEnvStatic-v0` | no pedestrians |
+    | `MyEnvDense-v0` | 8 pedestrians, 4 obstacles, half notice |
+    | `MyEnvHard-v0` | 12 pedestrians, nobody notices, radius 0.2-0.35 m, speed (1.0, 0.3, 0.4, 1.6) |
+    | `MyEnvPartial-v0` | `observation="partial"` |
+
+    ## Dynamics
+    - Robot: for constant speed v and turn rate w during h seconds, half = w h / 2 and chord = v h sin(half) / half;
+      it moves by chord in the direction heading + half: the exact arc.
+    - Pedestrians: acceleration (v0 e - u) / tau + sum of A exp(-gap / B) n w(phi), with the desired speed v0, the
+      direction e to the way-point, tau = 0.5 s, A = 8 m/s^2, B = 0.25 m for people, obstacles, walls and a noticed
+      robot alike, and w = lambda + (1 - lambda) (1 + cos phi) / 2, lambda = 0.5, so that what lies behind counts less
+      (Helbing & Molnar 1995, eq. 2-4 and 8; the exponential of the gap: Helbing, Farkas & Vicsek 2000, eq. 2). A
+      share of 0.3 of each push of a disc points to the right, since people keep to one side (Moussaid et al. 2009).
+      Semi-implicit Euler; top speed 1.3 v0. Besides, nobody closes more than half a gap within a substep, so that
+      nobody ever enters a pedestrian, an obstacle or a wall, which forces alone do not ensure.
+    - Rays and touches: a ray from the origin in direction q meets a disc with centre p and radius r where
+      |p - q t| = r; a moving disc touches another where the same holds for the sum of the radii. One function solves
+      both, so what the robot sees, what it hits and what is drawn agree. All radii are 0.3 m but those of obstacles
+      (0.25-0.45 m).
 
     ## Vectorized environment
     `gymnasium.make_vec("MyEnv-v0", num_envs=N)` makes `MyVectorEnv`, equal to a `SyncVectorEnv` to the bit.
+    `reset(seed=CASE_SEEDS[:N])` starts N of the 500 fixed evaluation cases; `SELECTION_SEEDS` are 100 others, to
+    choose checkpoints with.
+
+    ## References
+    - D. Helbing and P. Molnar, "Social force model for pedestrian dynamics", Physical Review E 51, 1995.
+    - D. Helbing, I. Farkas and T. Vicsek, "Simulating dynamical features of escape panic", Nature 407, 2000.
+    - M. Moussaid et al., "Experimental study of the behavioural mechanisms underlying self-organization in human
+      crowds", Proceedings of the Royal Society B 276, 2009.
+    - A. Y. Ng, D. Harada and S. Russell, "Policy invariance under reward transformations", ICML 1999.
+    - P. Anderson et al., "On evaluation of embodied navigation agents", arXiv 1807.06757, 2018.
 
     ## Version History
     * v0: first version.

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from gym_custom.my_env.arguments import legal_count, legal_scenario
 from gym_custom.my_env.dynamics import wrap
 from gym_custom.my_env.layout import (
     from_layout,
@@ -63,22 +64,6 @@ def reset_with(xp: Any, params: Any, u: Any, options: dict[str, Any], *, initial
         state = _moved(xp, params, state, options)
         state = begin(xp, params, state, sensor_draws, settings["remember"])
     return state
-
-
-def legal_scenario(name: Any) -> str:
-    """The name of a scenario, if it is one."""
-    if not isinstance(name, str) or name not in SCENARIOS:
-        raise ValueError(f"scenario must be one of {', '.join(map(repr, SCENARIOS))}, not {name!r}")
-    return name
-
-
-def legal_count(name: str, value: Any, most: int) -> int:
-    """A count from 0 to the most that fit."""
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
-        raise ValueError(f"{name} must be an integer from 0 to {most}, not {value!r}")
-    if not 0 <= value <= most:
-        raise ValueError(f"{name} must be an integer from 0 to {most}, not {value}")
-    return int(value)
 
 
 def _case_draws(case: Any, u: np.ndarray) -> np.ndarray:
