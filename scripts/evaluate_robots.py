@@ -1,8 +1,8 @@
 """Judge policies of the robot among pedestrians on its fixed cases: a table, and a heat map of difficulty.
 
 Policies are the scripted ones by name, ``random``, an Ape-X file or run folder, or a run's folder of
-``compare_baselines.py``; ``NAME=POLICY`` gives it another name in the table. A policy with other observations than the
-id's own is asked with its own: the rooms stay the same.
+``compare_baselines.py``. ``NAME=POLICY`` gives it another name in the table, and ``POLICY@state`` says that it was
+trained on another kind of observation: the rooms stay the same.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import csv
 import json
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -104,14 +105,15 @@ def summary(episodes: Episodes) -> dict[str, float]:
 def player(text: str) -> Player:
     """The policy that an argument names."""
     label, equals, name = text.partition("=")
-    name = name if equals else label
+    name, _, observation = (name if equals else label).partition("@")
+    kwargs = {"observation": observation} if observation else {}
     if name in POLICIES:
-        return Player(label, {}, lambda env: lambda observation: ScriptedPolicy(name, env).predict(observation)[0])
+        return Player(label, kwargs, lambda env: lambda observation: ScriptedPolicy(name, env).predict(observation)[0])
     if name == "random":
-        return Player(label, {}, _random)
+        return Player(label, kwargs, _random)
     if not Path(name).exists():
         raise WrongArguments(f"there is no policy and no file {name!r}; scripted are {', '.join(POLICIES)} and random")
-    predict, kwargs = _trained(Path(name))
+    predict = _trained(Path(name), kwargs)
     return Player(label, kwargs, lambda env: predict)
 
 
@@ -120,19 +122,20 @@ def _random(env: Any) -> Predict:
     return lambda observation: env.action_space.sample()
 
 
-def _trained(path: Path) -> tuple[Predict, dict[str, Any]]:
-    """The greedy policy of a file or folder, and the arguments of the environment with its observations."""
+def _trained(path: Path, kwargs: dict[str, Any]) -> Predict:
+    """The greedy policy of a file or of a run's folder."""
     with extra("agents"):
         from agents.apex import ApeX, ApeXConfig
-    config = json.loads((path / "config.json").read_text(encoding="utf-8")) if path.is_dir() else {}
+    if not path.is_dir():
+        agent = ApeX.load(path, env=partial(gym.make, "MyEnv-v0", **kwargs) if kwargs else None)
+        return lambda observation: agent.predict(observation)[0]
+    config = json.loads((path / "config.json").read_text(encoding="utf-8"))
     if "algo" in config:
-        return _of_comparison(path), {}
-    if path.is_dir():
-        agent = ApeX(config["env"], ApeXConfig.from_dict(config["config"] | {"run_folder": None}))
-        agent.load_weights(path / "best.pt")
-    else:
-        agent = ApeX.load(path)
-    return (lambda observation: agent.predict(observation)[0]), _kwargs_of(agent.source)
+        return _of_comparison(path)
+    env = partial(gym.make, config["env"], **kwargs) if kwargs else config["env"]
+    agent = ApeX(env, ApeXConfig.from_dict(config["config"] | {"run_folder": None}))
+    agent.load_weights(path / "best.pt")
+    return lambda observation: agent.predict(observation)[0]
 
 
 def _of_comparison(folder: Path) -> Predict:
@@ -141,10 +144,6 @@ def _of_comparison(folder: Path) -> Predict:
         from comparison.cells import read_config
     cell, _ = read_config(folder)
     return ALGORITHMS[cell.algo].load().load_policy(cell, folder)
-
-
-def _kwargs_of(source: Any) -> dict[str, Any]:
-    return {} if source.spec is None else {k: v for k, v in source.spec.kwargs.items() if k == "observation"}
 
 
 # --- what comes of it

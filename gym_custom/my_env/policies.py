@@ -16,7 +16,6 @@ from gym_custom.my_env.lidar import scan
 from gym_custom.my_env.state import State
 
 STOP, AHEAD = 1, 7
-_SLOW_TURNS = {True: 0, False: 2}
 
 
 def parked(params: Any, state: State) -> np.ndarray:
@@ -38,11 +37,9 @@ def gap_follower(params: Any, state: State) -> np.ndarray:
     enough = np.minimum(1.6, state.goal_distance)
     turn = np.abs(wrap(np, angles[:, None] - bearing))
     cost = np.where(free >= enough, turn + 0.15 * np.abs(angles[:, None]), 10.0 - free)
-    choice = np.argmin(cost, axis=0)
-    target = np.where(free[choice, np.arange(choice.size)] >= enough, angles[choice], angles[choice])
     ahead = free[np.argmin(np.abs(angles))]
     level = np.where(ahead > 1.0, 2, np.where(ahead > 0.55, 1, 0))
-    return _steer(target, level)
+    return _steer(angles[np.argmin(cost, axis=0)], level)
 
 
 def look_ahead(params: Any, state: State) -> np.ndarray:

@@ -68,8 +68,14 @@ def test_no_start_overlaps(scenario, people, things):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("people", "things"), [(4, 3), (14, 9)])
-def test_no_start_overlaps_over_a_hundred_thousand_seeds(people, things):
-    assert overlap_free(starts(100_000, n_pedestrians=people, n_obstacles=things)).all()
+def test_no_start_overlaps_and_no_goal_is_cut_off_over_a_hundred_thousand_seeds(people, things):
+    state = starts(100_000, n_pedestrians=people, n_obstacles=things)
+    assert overlap_free(state).all()
+    reach = np.hypot(*state.obstacles) + state.obstacle_radii
+    circle = np.hypot(*state.position)
+    assert np.allclose(circle, np.hypot(*state.goal))
+    assert (reach.max(axis=0) + 0.3 < circle).all(), "the robot can go round on the circle of start and goal"
+    assert (circle + 0.3 < 5.0).all()
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
