@@ -25,6 +25,7 @@ from agents.apex.loggers import rewind
 from agents.apex.loss import draw_exploration, epsilon_greedy
 from agents.apex.network import DuelingNetwork, features, make_network
 from agents.apex.ratio import SamplesPerInsert
+from agents.apex.ray_cluster import RayCluster
 from agents.apex.run import new_folder, run
 from agents.apex.state import restore, to_checkpoint
 from agents.apex.steps import wants_steps
@@ -179,6 +180,8 @@ class ApeX:
         weights = self.learner.weights()
         if self.config.cluster == "inline":
             return InlineCluster(plans, weights)
+        if self.config.cluster == "ray":
+            return RayCluster(plans, weights)
         return LocalCluster(plans, weights, self.config.max_restarts, self.config.watchdog_seconds)
 
     def _make_memory(self) -> PrioritizedMemory:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from dataclasses import dataclass
+import sys
+from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
-CLUSTERS = ("local", "inline")
+MOST_STEPS = 10**12  # of anything that is only counted
+MOST_UNITS = 10**5  # of a layer
+CLUSTERS = ("local", "inline", "ray")
+PLACEMENTS = ("SPREAD", "DEFAULT")
 
 
 @dataclass(frozen=True)
@@ -21,7 +25,8 @@ class ApeXConfig:
     """
 
     cluster: str = "local"
-    """Where actors run: "local" (a process each) or "inline" (in the caller's thread, repeatable to the last bit)."""
+    """Where actors run: "local" (a process each), "inline" (in the caller's thread, repeatable to the last bit) or
+    "ray" (on the machines of a Ray cluster)."""
     num_actors: int = 2
     """Number of actors [360]."""
     envs_per_actor: int = 16
@@ -90,10 +95,20 @@ class ApeXConfig:
     """Exceptions in a row, without a delivered block, after which an actor's exception reaches the caller."""
     watchdog_seconds: float = 60.0
     """Seconds without a block after which a warning names the actors that are waited for."""
+    ray_address: str | None = None
+    """Of the Ray cluster to join, such as "auto" or "host:6379"; None takes RAY_ADDRESS, or starts Ray on this machine.
+    A Ray that the program has started itself is used as it is."""
+    ray_cpus: float = 1.0
+    """Cores that Ray sets aside for each actor."""
+    ray_resources: dict[str, float] = field(default_factory=dict)
+    """What else Ray sets aside for each actor, by name: an actor lives only on a machine that offers it."""
+    ray_placement: str = "SPREAD"
+    """Where Ray puts actors: "SPREAD" (evenly over the machines) or "DEFAULT" (on few machines first)."""
 
     def __post_init__(self) -> None:
         """Refuse values that no run could work with."""
         object.__setattr__(self, "hidden_sizes", _sizes(self.hidden_sizes))
+        object.__setattr__(self, "ray_resources", _amounts(self.ray_resources))
         for name, (kind, legal, holds) in _RULES.items():
             _check(name, getattr(self, name), kind, legal, holds)
         if self.memory_size < max(self.batch_size, self.warmup_steps):
@@ -123,9 +138,18 @@ class ApeXConfig:
 
 
 def _sizes(value: Any) -> tuple[int, ...]:
-    if not isinstance(value, (list, tuple)) or not all(_is_int(size) and size > 0 for size in value):
-        raise ValueError(f"hidden_sizes must be positive integers such as (64, 64), not {value!r}")
+    if not isinstance(value, (list, tuple)) or not all(_is_int(size) and 0 < size <= MOST_UNITS for size in value):
+        raise ValueError(f"hidden_sizes must be integers from 1 to {MOST_UNITS} such as (64, 64), not {value!r}")
     return tuple(int(size) for size in value)
+
+
+def _amounts(value: Any) -> dict[str, float]:
+    good = isinstance(value, dict) and all(_is_number(amount) and amount >= 0 for amount in value.values())
+    if not good or not all(isinstance(name, str) for name in value):
+        raise ValueError(
+            f'ray_resources must be amounts of at least 0 by name, such as {{"simulator": 1}}, not {value!r}'
+        )
+    return {name: float(amount) for name, amount in value.items()}
 
 
 def _is_int(value: Any) -> bool:
@@ -133,12 +157,7 @@ def _is_int(value: Any) -> bool:
 
 
 def _is_number(value: Any) -> bool:
-    return (
-        isinstance(value, (int, float))
-        and not isinstance(value, bool)
-        and value == value
-        and abs(value) != float("inf")
-    )
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
 
 
 def _check(name: str, value: Any, kind: Any, legal: str, holds: Any) -> None:
@@ -146,8 +165,8 @@ def _check(name: str, value: Any, kind: Any, legal: str, holds: Any) -> None:
         raise ValueError(f"{name} must be {legal}, not {value!r}")
 
 
-def _at_least(low: int) -> tuple:
-    return (_is_int, f"an integer of at least {low}", lambda value: value >= low)
+def _integer(low: int, high: int = MOST_STEPS) -> tuple:
+    return (_is_int, f"an integer from {low} to {high}", lambda value: low <= value <= high)
 
 
 _POSITIVE = (_is_number, "a number above 0", lambda value: value > 0)
@@ -157,37 +176,44 @@ _RATE = (_is_number, "a number above 0 and at most 1", lambda value: 0 < value <
 _FLAG = (lambda value: isinstance(value, bool), "True or False", lambda value: True)
 _RULES = {
     "cluster": (lambda value: isinstance(value, str), " or ".join(map(repr, CLUSTERS)), CLUSTERS.__contains__),
-    "num_actors": _at_least(1),
-    "envs_per_actor": _at_least(1),
-    "n_step": _at_least(1),
+    "num_actors": _integer(1, 10**4),
+    "envs_per_actor": _integer(1, 10**5),
+    "n_step": _integer(1, 10**4),
     "gamma": _UNIT,
     "reward_scale": _POSITIVE,
     "max_epsilon": _UNIT,
     "epsilon_alpha": _NOT_NEGATIVE,
-    "warmup_steps": _at_least(1),
-    "block_steps": _at_least(1),
-    "update_param_interval": _at_least(1),
-    "memory_size": _at_least(1),
+    "warmup_steps": _integer(1),
+    "block_steps": _integer(1, 10**5),
+    "update_param_interval": _integer(1),
+    "memory_size": _integer(1, 10**9),
     "priority_exponent": _UNIT,
     "importance_sampling_exponent": _UNIT,
-    "importance_annealing_steps": _at_least(1),
+    "importance_annealing_steps": _integer(1),
     "layer_norm": _FLAG,
-    "batch_size": _at_least(1),
+    "batch_size": _integer(1, 10**6),
     "samples_per_insert": _POSITIVE,
     "learning_rate": _NOT_NEGATIVE,
     "final_learning_rate": _NOT_NEGATIVE,
     "adam_epsilon": _POSITIVE,
-    "annealing_steps": _at_least(1),
+    "annealing_steps": _integer(1),
     "max_gradient_norm": _POSITIVE,
-    "target_update_interval": _at_least(1),
+    "target_update_interval": _integer(1),
     "target_update_rate": _RATE,
     "averaging_rate": _RATE,
-    "evaluation_interval": _at_least(1),
-    "evaluation_episodes": _at_least(1),
+    "evaluation_interval": _integer(1),
+    "evaluation_episodes": _integer(1, 10**5),
     "keep_best": _FLAG,
-    "checkpoint_interval": _at_least(1),
-    "log_interval": _at_least(1),
+    "checkpoint_interval": _integer(1),
+    "log_interval": _integer(1),
     "run_folder": (lambda value: value is None or isinstance(value, (str, Path)), "a path or None", lambda value: True),
-    "max_restarts": _at_least(0),
+    "max_restarts": _integer(0),
     "watchdog_seconds": _POSITIVE,
+    "ray_address": (lambda value: value is None or isinstance(value, str), "an address or None", lambda value: True),
+    "ray_cpus": _NOT_NEGATIVE,
+    "ray_placement": (
+        lambda value: isinstance(value, str),
+        " or ".join(map(repr, PLACEMENTS)),
+        PLACEMENTS.__contains__,
+    ),
 }

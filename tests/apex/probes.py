@@ -141,3 +141,19 @@ class Quick(Probe):
 
     def rule(self, action):
         return 1.0, 0.0, self.time >= 10
+
+
+class Counting(gym.Env):
+    """Observes how many steps it has taken; never ends."""
+
+    observation_space = gym.spaces.Box(0.0, np.inf, (1,), np.float64)
+    action_space = gym.spaces.Discrete(2)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.count = 0
+        return np.array([0.0]), {}
+
+    def step(self, action):
+        self.count += 1
+        return np.array([float(self.count)]), 1.0, False, False, {}

@@ -68,6 +68,10 @@ BAD = {
     "run_folder": 5,
     "max_restarts": -1,
     "watchdog_seconds": 0,
+    "ray_address": 6379,
+    "ray_cpus": -1,
+    "ray_resources": {"arm": -1},
+    "ray_placement": "EVERYWHERE",
 }
 
 
@@ -81,6 +85,20 @@ def test_a_bad_value_is_refused_in_one_sentence_that_names_it(name):
         ApeXConfig(**{name: BAD[name]})
     assert "must be" in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", [name for name in FIELDS if type(getattr(ApeXConfig(), name)) in (int, float)])
+@pytest.mark.parametrize("value", [10**18, 10**400], ids=["a trillion times a million", "400 digits"])
+def test_numbers_beyond_all_machines_are_refused(name, value):
+    if isinstance(getattr(ApeXConfig(), name), float) and value == 10**18:
+        return
+    with pytest.raises(ValueError, match=name):
+        ApeXConfig(**{"memory_size": 10**9, name: value})
+
+
+def test_layers_beyond_all_machines_are_refused():
+    with pytest.raises(ValueError, match=r"hidden_sizes must be integers from 1 to 100000 .*, not \(1000000,\)"):
+        ApeXConfig(hidden_sizes=(10**6,))
 
 
 def test_settings_go_through_json():
