@@ -34,6 +34,7 @@ class Cell:
         eval_episodes: greedy episodes of one evaluation.
         settings: the algorithm's hyper-parameters.
         gym_packages: modules to import so that the id is registered.
+        tensorboard_log: where TensorBoard events go, below it by the run's name; None keeps them in the run's folder.
     """
 
     algo: str
@@ -45,6 +46,7 @@ class Cell:
     max_seconds: float | None = None
     settings: dict[str, Any] = field(default_factory=dict)
     gym_packages: tuple[str, ...] = ("gym_custom",)
+    tensorboard_log: str | None = None
 
     @property
     def training_seed(self) -> int:
@@ -55,6 +57,11 @@ class Cell:
     def name(self) -> str:
         """Path of the run below the log folder, such as ``dqn/NumpyCartPole-v1_0``."""
         return f"{self.algo}/{folder_name(self.env_id)}_{self.seed}"
+
+
+def events_folder(cell: Cell, folder: Path) -> Path:
+    """Where the run's TensorBoard events go."""
+    return folder / "tensorboard" if cell.tensorboard_log is None else Path(cell.tensorboard_log) / cell.name
 
 
 def folder_name(env_id: str) -> str:

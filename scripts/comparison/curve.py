@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from stable_baselines3.common.logger import configure
 
 from comparison.cells import CURVE
 from comparison.evaluation import Episodes
@@ -35,10 +36,12 @@ class CurveWriter:
     Args:
         folder: the run's folder.
         header: provenance, written as a ``#`` line of JSON above the columns, as in SB3's monitor files.
+        events: folder of TensorBoard events, which get the means under the names of SB3's ``EvalCallback``.
     """
 
-    def __init__(self, folder: Path, header: dict[str, Any]) -> None:
+    def __init__(self, folder: Path, header: dict[str, Any], events: Path) -> None:
         self._folder = folder
+        self._board = configure(str(events), ["tensorboard"])
         self._rows: list[tuple[int, float, Episodes]] = []
         with open(folder / CURVE, "w", encoding="utf-8", newline="") as file:
             file.write(f"#{json.dumps(header)}\n")
@@ -52,10 +55,14 @@ class CurveWriter:
         lists = [" ".join(f"{value:.10g}" for value in values) for values in episodes]
         with open(self._folder / CURVE, "a", encoding="utf-8", newline="") as file:
             csv.writer(file).writerow(row + lists)
+        self._board.record("eval/mean_reward", mean)
+        self._board.record("eval/mean_ep_length", row[3])
+        self._board.dump(timesteps)
         return mean
 
     def close(self) -> None:
         """Write ``evaluations.npz`` with the keys of SB3's ``EvalCallback``, and the seconds."""
+        self._board.close()
         if not self._rows:
             return
         timesteps, seconds, episodes = zip(*self._rows, strict=True)

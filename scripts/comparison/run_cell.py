@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from comparison.algorithms import ALGORITHMS
-from comparison.cells import STATUS, TEST_SEED, Cell, read_config, write_json
+from comparison.cells import STATUS, TEST_SEED, Cell, events_folder, read_config, write_json
 from comparison.curve import CurveWriter, read_curve
 from comparison.evaluation import greedy_episodes, seed_block
 from comparison.progress import Progress
@@ -62,7 +62,7 @@ def run(cell: Cell, folder: Path, provenance: dict[str, Any]) -> dict[str, Any]:
         importlib.import_module(package)
     module = ALGORITHMS[cell.algo].load()
     header = {"algo": cell.algo, "env_id": cell.env_id, "seed": cell.seed, **provenance}
-    curve, progress = CurveWriter(folder, header), Progress(folder)
+    curve, progress = CurveWriter(folder, header, events_folder(cell, folder)), Progress(folder)
     module.train(cell, folder, curve, progress)
     curve.close()
     seeds = seed_block(TEST_SEED, TEST_EPISODES)

@@ -12,7 +12,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.logger import configure
 
 from agents import sb3
-from comparison.cells import Cell
+from comparison.cells import Cell, events_folder
 from comparison.curve import CurveWriter
 from comparison.evaluation import Predict
 from comparison.judge import Judge
@@ -43,7 +43,7 @@ def train(cell: Cell, folder: Path, curve: CurveWriter, progress: Progress) -> N
     """Train in this process; leaves curve, ``monitor.csv``, TensorBoard events and both checkpoints in the folder."""
     torch.set_num_threads(1)
     model = build(cell, folder)
-    model.set_logger(configure(str(folder / "tensorboard"), ["tensorboard"]))
+    model.set_logger(configure(str(events_folder(cell, folder)), ["tensorboard"]))
     recorder = Recorder(cell, folder, curve, progress)
     model.learn(cell.total_timesteps, callback=recorder)
     recorder.evaluate()

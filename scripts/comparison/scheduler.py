@@ -1,4 +1,4 @@
-"""Runs cells side by side, each in its own process, up to the number of slots."""
+"""Runs cells side by side, each in a process of its own, up to the number of slots."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, Protocol
 
 from comparison.cells import STATUS, read_status, write_json
 
@@ -23,6 +23,36 @@ GRACE_SECONDS = 3.0
 """How long a stopped run may take to end by itself."""
 
 
+class Process(Protocol):
+    """A run under way, on this machine or elsewhere."""
+
+    def poll(self) -> int | None:
+        """Give the exit code; None while it runs."""
+
+    def interrupt(self) -> None:
+        """Ask it to end, as Ctrl+C does."""
+
+    def end(self) -> None:
+        """End it, and whatever it started."""
+
+
+class GroupProcess(subprocess.Popen):
+    """A process on this machine with a group of its own, which its children share."""
+
+    def interrupt(self) -> None:
+        """Send SIGINT to the group."""
+        self._signal_group(signal.SIGINT)
+
+    def end(self) -> None:
+        """Send SIGKILL to the group."""
+        self._signal_group(signal.SIGKILL)
+        self.wait()
+
+    def _signal_group(self, number: signal.Signals) -> None:
+        with suppress(ProcessLookupError):
+            os.killpg(self.pid, number)
+
+
 @dataclass
 class Job:
     """A run to do.
@@ -30,18 +60,40 @@ class Job:
     Attributes:
         folder: holds its configuration, and its log and status afterwards.
         slots: how many of the slots it takes.
-        command: the program; None trains the folder's cell.
     """
 
     folder: Path
     slots: int = 1
-    command: list[str] | None = None
-    process: subprocess.Popen | None = field(default=None, repr=False)
+    process: Process | None = field(default=None, repr=False)
     started: float = 0.0
 
 
+def train_here(job: Job) -> GroupProcess:
+    """Train the folder's cell in a process beside this one, whose output goes to ``log.txt``."""
+    return spawn([*RUN_CELL, str(job.folder.resolve()), os.getcwd(), str(os.getpid())], job.folder)
+
+
+def spawn(command: list[str], folder: Path) -> GroupProcess:
+    """Start a program with one computing thread; its output goes to the folder's ``log.txt``."""
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    environment.setdefault("SDL_VIDEODRIVER", "dummy")
+    with open(folder / "log.txt", "w", encoding="utf-8") as log:
+        return GroupProcess(
+            command,
+            cwd=Path(__file__).parents[1],
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            env=environment,
+            start_new_session=True,
+        )
+
+
 def run_jobs(
-    jobs: list[Job], slots: int, time_limit: float | None, on_tick: Callable[[list[Job], list[Job]], None]
+    jobs: list[Job],
+    slots: int,
+    time_limit: float | None,
+    on_tick: Callable[[list[Job], list[Job]], None],
+    start: Callable[[Job], Process] = train_here,
 ) -> None:
     """Run all jobs; one that fails or takes too long ends alone, and its status file says how.
 
@@ -50,6 +102,7 @@ def run_jobs(
         slots: how many busy processes may run at a time.
         time_limit: seconds after which a run is stopped, or None.
         on_tick: called some times a second with the running jobs and those that ended since the last call.
+        start: begins a job.
     """
     waiting = list(jobs)
     running: list[Job] = []
@@ -57,7 +110,7 @@ def run_jobs(
         while waiting or running:
             for job in _startable(waiting, running, slots):
                 waiting.remove(job)
-                _start(job)
+                job.process, job.started = start(job), time.monotonic()
                 running.append(job)
             time.sleep(POLL_SECONDS)
             ended = [job for job in running if _has_ended(job, time_limit)]
@@ -73,32 +126,16 @@ def _startable(waiting: list[Job], running: list[Job], slots: int) -> Iterator[J
             yield job
 
 
-def _start(job: Job) -> None:
-    """Start the run in its own process group, one computing thread, its output going to ``log.txt``."""
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-    environment.setdefault("SDL_VIDEODRIVER", "dummy")
-    with open(job.folder / "log.txt", "w", encoding="utf-8") as log:
-        job.process = subprocess.Popen(
-            job.command or [*RUN_CELL, str(job.folder.resolve()), os.getcwd(), str(os.getpid())],
-            cwd=Path(__file__).parents[1],
-            stdout=log,
-            stderr=subprocess.STDOUT,
-            env=environment,
-            start_new_session=True,
-        )
-    job.started = time.monotonic()
-
-
 def _has_ended(job: Job, time_limit: float | None) -> bool:
     assert job.process is not None
-    if job.process.poll() is not None:
-        _signal(job, signal.SIGKILL)
+    if (code := job.process.poll()) is not None:
+        job.process.end()
         if not (job.folder / STATUS).exists():
-            _write_end(job, "failed", f"the process ended with exit code {job.process.returncode}")
+            _write_end(job, "failed", f"the process ended with exit code {code}")
         return True
     if time_limit is not None and time.monotonic() - job.started > time_limit:
-        _signal(job, signal.SIGINT)
-        _reap(job, time.monotonic() + GRACE_SECONDS)
+        job.process.interrupt()
+        _reap(job.process, time.monotonic() + GRACE_SECONDS)
         _write_end(job, "timed out", f"stopped after {time_limit:g} s")
         return True
     return False
@@ -120,11 +157,12 @@ def _stopped_on_the_way_out(running: list[Job]) -> Iterator[None]:
 
 
 def _stop(running: list[Job]) -> None:
-    for job in running:
-        _signal(job, signal.SIGINT)
+    started = [(job, job.process) for job in running if job.process is not None]
+    for _, process in started:
+        process.interrupt()
     deadline = time.monotonic() + GRACE_SECONDS
-    for job in running:
-        _reap(job, deadline)
+    for job, process in started:
+        _reap(process, deadline)
         if read_status(job.folder)["status"] == "missing":
             _write_end(job, "interrupted", "stopped from outside")
 
@@ -147,16 +185,8 @@ def _signals(handlers: dict[signal.Signals, Any]) -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _reap(job: Job, deadline: float) -> None:
-    """Wait for a run that was asked to end, then end its whole process group."""
-    assert job.process is not None
-    with suppress(subprocess.TimeoutExpired):
-        job.process.wait(max(deadline - time.monotonic(), 0.0))
-    _signal(job, signal.SIGKILL)
-    job.process.wait()
-
-
-def _signal(job: Job, number: signal.Signals) -> None:
-    assert job.process is not None
-    with suppress(ProcessLookupError):
-        os.killpg(job.process.pid, number)
+def _reap(process: Process, deadline: float) -> None:
+    """Wait for a run that was asked to end, then end whatever is left of it."""
+    while process.poll() is None and time.monotonic() < deadline:
+        time.sleep(POLL_SECONDS / 4)
+    process.end()

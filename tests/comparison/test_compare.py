@@ -21,7 +21,7 @@ from comparison.curve import CurveWriter, read_curve
 from comparison.evaluation import Episodes, greedy_episodes
 from comparison.progress import Progress
 from comparison.provenance import provenance
-from comparison.scheduler import Job, run_jobs
+from comparison.scheduler import Job, run_jobs, spawn
 from comparison.settings import resolve, settings_for
 from extras import extra
 from hypothesis import given, settings
@@ -166,7 +166,7 @@ def test_configuration_and_curve_survive_the_disk(tmp_path):
     assert cell.name == "ppo/pkg-My-Env-v0_3"
     write_config(tmp_path, cell, {"commit": "abc"})
     assert read_config(tmp_path) == (cell, {"commit": "abc"})
-    writer = CurveWriter(tmp_path, {"commit": "abc"})
+    writer = CurveWriter(tmp_path, {"commit": "abc"}, tmp_path / "tensorboard")
     writer.write(0, 0.0, Episodes(np.array([1.5, 2.0]), np.array([3, 4])))
     writer.write(10, 1.25, Episodes(np.array([7.0, 9.0]), np.array([5, 6])))
     writer.close()
@@ -196,7 +196,12 @@ SLEEP = "import time; time.sleep(60)"
 
 def job(folder, program, slots=1):
     folder.mkdir()
-    return Job(folder, slots, [sys.executable, "-S", "-c", program])
+    (folder / "program.py").write_text(program)
+    return Job(folder, slots)
+
+
+def play(job):
+    return spawn([sys.executable, "-S", str(job.folder / "program.py")], job.folder)
 
 
 def alive(pid):
@@ -218,7 +223,7 @@ def of_group(process, group):
 def test_jobs_never_take_more_slots_than_there_are(tmp_path):
     jobs = [job(tmp_path / str(i), "import time; time.sleep(.3)", slots) for i, slots in enumerate([2, 1, 1, 5])]
     seen = []
-    run_jobs(jobs, 2, None, lambda running, ended: seen.append(sum(min(each.slots, 2) for each in running)))
+    run_jobs(jobs, 2, None, lambda running, ended: seen.append(sum(min(each.slots, 2) for each in running)), play)
     assert max(seen) == 2
     assert all(each.process.returncode == 0 for each in jobs)
 
@@ -228,7 +233,7 @@ def test_failed_and_late_jobs_are_written_down_and_the_others_go_on(tmp_path):
     late = job(tmp_path / "late", f"import signal; signal.signal(signal.SIGINT, signal.SIG_DFL); {SLEEP}")
     status = f"open({str(tmp_path / 'good' / 'status.json')!r}, 'w').write('{{\"status\": \"finished\"}}')"
     good = job(tmp_path / "good", status)
-    run_jobs([wrong, late, good], 1, 1.0, lambda running, ended: None)
+    run_jobs([wrong, late, good], 1, 1.0, lambda running, ended: None, play)
     assert read_status(wrong.folder) == {"status": "failed", "error": "the process ended with exit code 3"}
     assert read_status(late.folder) == {"status": "timed out", "error": "stopped after 1 s"}
     assert read_status(good.folder)["status"] == "finished"
@@ -245,7 +250,7 @@ def test_no_process_outlives_an_interrupted_scheduler(tmp_path):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        run_jobs([started], 1, None, interrupt)
+        run_jobs([started], 1, None, interrupt, play)
     assert read_status(started.folder)["status"] == "interrupted"
     assert [process for process in psutil.process_iter() if of_group(process, started.process.pid)] == []
 
@@ -260,7 +265,7 @@ def test_a_second_ctrl_c_leaves_no_process_either(tmp_path):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        run_jobs([deaf], 1, None, interrupt)
+        run_jobs([deaf], 1, None, interrupt, play)
     assert not alive(deaf.process.pid)
 
 
@@ -395,10 +400,12 @@ def test_a_fault_of_ones_own_is_no_missing_library():
     ],
 )
 def test_a_restored_policy_is_the_one_that_was_saved(algo, env_id, tmp_path):
-    settings = settings_for(algo, env_id) | ({"learning_starts": 10, "train_freq": 8} if "dqn" in algo else {})
+    settings = settings_for(algo, env_id) | (
+        {"learning_starts": 10, "train_freq": 8, "gradient_steps": 4} if "dqn" in algo else {}
+    )
     cell = Cell(algo, env_id, 0, 300, 100, 3, settings=settings)
     module = ALGORITHMS[algo].load()
-    module.train(cell, tmp_path, CurveWriter(tmp_path, {}), Progress(tmp_path))
+    module.train(cell, tmp_path, CurveWriter(tmp_path, {}, tmp_path / "tensorboard"), Progress(tmp_path))
     curve = read_curve(tmp_path)
     assert curve.timesteps.tolist() == sorted(set(curve.timesteps.tolist()))
     assert curve.timesteps[-1] >= 300
@@ -413,7 +420,8 @@ def test_a_restored_policy_is_the_one_that_was_saved(algo, env_id, tmp_path):
 
 def test_a_time_budget_ends_the_run(tmp_path):
     cell = Cell("a2c", "NumpyCartPole-v1", 0, 10_000_000, 1_000, 1, max_seconds=0.3, settings={"n_envs": 8})
-    ALGORITHMS["a2c"].load().train(cell, tmp_path, CurveWriter(tmp_path, {}), Progress(tmp_path))
+    curve = CurveWriter(tmp_path, {}, tmp_path / "tensorboard")
+    ALGORITHMS["a2c"].load().train(cell, tmp_path, curve, Progress(tmp_path))
     assert 0.3 <= read_curve(tmp_path).seconds[-1] < 5
 
 
@@ -423,7 +431,7 @@ def test_ape_x_is_followed_restored_and_ended_on_its_budget(max_seconds, tmp_pat
     steps = 2_000 if max_seconds is None else 10_000_000
     cell = Cell("apex", "NumpyCartPole-v1", 0, steps, 500, 3, max_seconds, settings={"num_actors": 1})
     module = ALGORITHMS["apex"].load()
-    module.train(cell, tmp_path, CurveWriter(tmp_path, {}), Progress(tmp_path))
+    module.train(cell, tmp_path, CurveWriter(tmp_path, {}, tmp_path / "tensorboard"), Progress(tmp_path))
     curve = read_curve(tmp_path)
     assert len(curve.timesteps) >= 1
     assert (tmp_path / "monitor.csv").read_text().splitlines()[1] == "r,l,t"

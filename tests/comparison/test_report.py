@@ -32,7 +32,7 @@ def make_run(folder, algo, env_id, seed, best, solved_from=None, status="finishe
     write_config(run, cell, provenance())
     if status == "missing":
         return
-    curve = CurveWriter(run, {})
+    curve = CurveWriter(run, {}, run / "tensorboard")
     for index, steps in enumerate(STEPS):
         value = best if solved_from is not None and index >= solved_from else best * index / 40
         curve.write(int(steps), 2.0 * index, Episodes(np.full(2, value), np.full(2, 10)))
