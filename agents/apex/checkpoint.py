@@ -77,6 +77,8 @@ def load(path: str | Path) -> Checkpoint:
         CheckpointError: it is truncated, foreign or of another version; nothing of it was executed.
     """
     try:
+        if any(name.endswith("/data.pkl") for name in _names(path)):
+            raise CheckpointError(f"{path} holds weights alone, which load_weights reads, and is no whole checkpoint")
         with zipfile.ZipFile(path) as archive:
             meta = json.loads(archive.read("meta.json"))
             if not isinstance(meta, dict) or meta.get("format") != FORMAT or meta.get("version") != VERSION:
@@ -91,6 +93,12 @@ def load(path: str | Path) -> Checkpoint:
     return Checkpoint(meta, tensors, arrays)
 
 
+def _names(path: str | Path) -> list[str]:
+    """What a ZIP holds: data.pkl below a folder if torch.save wrote it; nothing if it is the rest of another file."""
+    with zipfile.ZipFile(path) as archive:
+        return archive.namelist() if min(part.header_offset for part in archive.infolist()) == 0 else []
+
+
 def save_tensors(path: str | Path, tensors: dict[str, Any]) -> None:
     """Write weights alone for ``torch.load(path, weights_only=True)``, whole or not at all."""
     with _replacing(path) as file:
@@ -98,15 +106,17 @@ def save_tensors(path: str | Path, tensors: dict[str, Any]) -> None:
 
 
 def load_tensors(path: str | Path) -> dict[str, Any]:
-    """Read weights alone.
+    """Read weights alone, or a checkpoint's policy.
 
     Raises:
         FileNotFoundError: there is no such file.
         CheckpointError: it is something else; nothing of it was executed.
     """
     try:
+        if zipfile.is_zipfile(path) and "meta.json" in _names(path):
+            return load(path).tensors["policy"]
         return torch.load(path, map_location="cpu", weights_only=True)
-    except FileNotFoundError:
+    except (FileNotFoundError, CheckpointError):
         raise
     except Exception as error:
         raise CheckpointError(f"{path} is no file of weights ({type(error).__name__})") from error

@@ -15,7 +15,7 @@ import time
 import traceback
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from typing import Any, NamedTuple
@@ -25,10 +25,12 @@ import cloudpickle
 from agents.apex.actor import ActorPlan, build_actor, run_actor
 from agents.apex.channel import ActorError, Block, Closed
 from agents.apex.mailbox import SharedMailbox
+from agents.apex.signals import HANG_UP
 from agents.types import Weights
 
 BLOCKS_UNDER_WAY = 2  # per actor: one being stored, one on its way
 STOP_SECONDS = 1.0  # until a child that does not end by itself is ended
+UNGUARDED = 78  # exit code of a child that was asked to train while it read the caller's script
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")  # what NumPy's libraries and torch read
 
 _spawn = multiprocessing.get_context("spawn")
@@ -100,7 +102,8 @@ def actor_process(plan_bytes: bytes, connection: Connection, mailbox: SharedMail
         connection: to the learner.
         mailbox: with the newest weights.
     """
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl+C is the learner's business
+    for number in filter(None, (signal.SIGINT, HANG_UP)):
+        signal.signal(number, signal.SIG_IGN)  # Ctrl+C and a closed terminal are the learner's business
     _end_with_parent()
     channel = LocalChannel(connection, mailbox)
     for attempt in itertools.count():
@@ -114,6 +117,16 @@ def actor_process(plan_bytes: bytes, connection: Connection, mailbox: SharedMail
                 channel.fail(traceback.format_exc())
             except Closed:
                 return
+
+
+def leave_if_unguarded() -> None:
+    """End this process if it is a child that still reads the caller's script: no training may start there.
+
+    Raises:
+        SystemExit: It is.
+    """
+    if getattr(multiprocessing.current_process(), "_inheriting", False):  # as multiprocessing itself finds it out
+        raise SystemExit(UNGUARDED)
 
 
 def _end_with_parent() -> None:
@@ -227,12 +240,14 @@ class LocalCluster:
             return None
         child = min(ready, key=lambda child: child.last_block)
         message = self._read(child)
-        if isinstance(message, Block):
-            child.failures, child.last_block = 0, time.monotonic()
-            return message
-        if isinstance(message, Failure):
+        if message is None:
+            self._restart(child)
+        elif isinstance(message, Failure):
             self._failed(child, message.text)
             child.next_life()
+        else:
+            child.failures, child.last_block = 0, time.monotonic()
+            return message
         return None
 
     def check(self) -> None:
@@ -259,14 +274,14 @@ class LocalCluster:
             child.next_life()
 
     def _read(self, child: _Child) -> Block | Failure | None:
-        """Read one message and give its receipt; a broken pipe means that the child has died."""
+        """Read one message and give its receipt; None from a broken pipe, which means that the child has died."""
         try:
             message = child.connection.recv()
-            child.connection.send_bytes(b"")
-            return message
         except (EOFError, OSError):
-            self._restart(child)
             return None
+        with suppress(OSError):  # it has died since: the next look meets that
+            child.connection.send_bytes(b"")
+        return message
 
     def _restart(self, child: _Child) -> None:
         child.connection.close()
@@ -275,10 +290,13 @@ class LocalCluster:
             child.process.kill()
             child.process.join()
         code = child.process.exitcode or 0
-        if code >= 0:  # it left by itself, without a word; below 0 a signal ended it
-            self._failed(
-                child, f"it left with exit code {code}; is the script's start guarded by `if __name__ == '__main__':`?"
+        if code == UNGUARDED:
+            raise ActorError(
+                "actors are new processes that read the caller's script once more, and it started a training again: "
+                "put the start of the script under `if __name__ == '__main__':`"
             )
+        if code >= 0:  # it left by itself, without a word; below 0 a signal ended it
+            self._failed(child, f"it left with exit code {code}")
         child.next_life()
         self.restarts += 1
         child.start(self._mailbox)

@@ -75,7 +75,7 @@ class Reporter:
                 f"epsilon: {episode.epsilon:.3g} reward: {episode.reward:g} length: {episode.length}"
             )
         if self._bar is not None:
-            self._bar.update(block.steps)
+            self._bar.update(min(block.steps, self._bar.total - self._bar.n))  # the last block goes a little beyond
 
     def progress(self, env_steps: int, figures: dict[str, Any]) -> None:
         """Write the means since the last row, and the given figures."""

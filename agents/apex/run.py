@@ -19,6 +19,7 @@ from agents.apex.channel import Block
 from agents.apex.checkpoint import save_tensors
 from agents.apex.evaluator import Evaluator
 from agents.apex.learner import train
+from agents.apex.local import leave_if_unguarded
 from agents.apex.reporting import Reporter
 from agents.apex.signals import Interruption
 
@@ -167,19 +168,26 @@ def one_torch_thread() -> Iterator[None]:
         torch.set_num_threads(before)
 
 
+def _progress_bar(agent: ApeX, total: int) -> tqdm:
+    """Over all steps of the agent's life, so that a resumed run's goes on where it was."""
+    return tqdm(total=total, initial=min(agent.num_timesteps, total), unit="step", desc=agent.source.name)
+
+
 def run(agent: ApeX, total_timesteps: int, progress_bar: bool) -> None:
     """Train the agent for so many further env steps.
 
-    On SIGINT and SIGTERM, and when an actor fails for good, the state is saved to the run folder before the exception
-    goes on; the actors are stopped in every case.
+    On SIGINT, SIGTERM and SIGHUP, and when an actor fails for good, the state is saved to the run folder before the
+    exception goes on; the actors are stopped in every case.
     """
+    leave_if_unguarded()
     (agent.run_folder / "config.json").write_text(json.dumps(agent.description(), indent=2) + "\n")
-    bar = tqdm(total=total_timesteps, unit="step", desc=agent.source.name) if progress_bar else None
+    total = agent.planned_timesteps + total_timesteps
+    bar = _progress_bar(agent, total) if progress_bar else None
     with one_torch_thread(), Interruption() as interruption:
         try:
             agent.cluster.start()
             reporter = Reporter(agent.run_folder, agent.verbose, bar)
-            session = Run(agent, agent.planned_timesteps + total_timesteps, reporter, interruption)
+            session = Run(agent, total, reporter, interruption)
             try:
                 session.play()
                 session.finish()

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 
 import gymnasium as gym
 import numpy as np
@@ -268,6 +269,15 @@ def test_a_progress_bar_shows_steps_and_return(tmp_path, capsys):
     ape = agent(tmp_path / "bar", Quick)
     ape.learn(500, progress_bar=True)
     assert "greedy return" in capsys.readouterr().err
+
+
+def test_a_resumed_bar_goes_on_where_it_was_and_never_beyond_its_end(tmp_path, capsys):
+    ape = agent(tmp_path, Quick).learn(500)
+    before = ape.num_timesteps
+    ape.learn(200, progress_bar=True)
+    assert ape.num_timesteps > 700
+    bars = re.findall(r"(\d+)/(\d+) ", capsys.readouterr().err)
+    assert (bars[0], bars[-1]) == ((str(before), "700"), ("700", "700"))
 
 
 def test_an_envs_exception_reaches_the_caller_and_the_next_call_begins_anew(tmp_path):

@@ -249,3 +249,13 @@ def test_a_full_disk_does_not_end_the_training_but_is_an_error_at_its_end(tmp_pa
     ):
         ape.learn(700)
     assert ape.num_timesteps >= 700
+
+
+def test_weights_alone_and_whole_checkpoints_are_told_apart(tmp_path):
+    ape = agent(tmp_path).learn(500)
+    with pytest.raises(CheckpointError, match=r"best\.pt holds weights alone, which load_weights reads"):
+        ApeX.load(tmp_path / "run/best.pt")
+    other = agent(tmp_path / "other", seed=1)
+    other.load_weights(tmp_path / "run/last.apex")
+    mine, yours = ape.policy.state_dict(), other.policy.state_dict()
+    assert all(torch.equal(mine[name], yours[name]) for name in mine)

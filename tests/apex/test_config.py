@@ -87,13 +87,16 @@ def test_a_bad_value_is_refused_in_one_sentence_that_names_it(name):
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("name", [name for name in FIELDS if type(getattr(ApeXConfig(), name)) in (int, float)])
-@pytest.mark.parametrize("value", [10**18, 10**400], ids=["a trillion times a million", "400 digits"])
-def test_numbers_beyond_all_machines_are_refused(name, value):
-    if isinstance(getattr(ApeXConfig(), name), float) and value == 10**18:
-        return
-    with pytest.raises(ValueError, match=name):
-        ApeXConfig(**{"memory_size": 10**9, name: value})
+@pytest.mark.parametrize("name", [name for name in FIELDS if isinstance(getattr(ApeXConfig(), name), (int, float))])
+def test_numbers_beyond_all_machines_are_refused(name):
+    with pytest.raises(ValueError, match=f"{name} must be"):
+        ApeXConfig(**{name: 10**400})
+
+
+@pytest.mark.parametrize("name", ["num_actors", "envs_per_actor", "block_steps", "batch_size", "memory_size"])
+def test_sizes_beyond_all_machines_are_refused(name):
+    with pytest.raises(ValueError, match=f"{name} must be an integer from 1 to"):
+        ApeXConfig(**{name: 10**10})
 
 
 def test_layers_beyond_all_machines_are_refused():

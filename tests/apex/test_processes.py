@@ -314,22 +314,36 @@ def test_ctrl_c_saves_ends_all_and_says_where(tmp_path, signals):
     assert resumed.num_timesteps > 200
 
 
-def test_sigterm_saves_and_ends_all(tmp_path):
+HANG_UP = pytest.param(signal.SIGHUP, marks=pytest.mark.slow)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, HANG_UP])
+@pytest.mark.parametrize("to_all", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["parent", "group"])
+def test_other_signals_save_and_end_all(tmp_path, number, to_all):
     with training(tmp_path) as (process, family):
-        process.terminate()
+        os.killpg(process.pid, number) if to_all else process.send_signal(number)
         output, _ = process.communicate(timeout=30)
-        assert process.returncode == 143
+        assert process.returncode == 128 + number
         assert gone(family, 1)
         assert "Traceback" not in output
     assert ApeX.load(tmp_path / "run/last.apex").num_timesteps > 200
 
 
 @pytest.mark.slow
-def test_a_script_without_a_guard_is_told_so(tmp_path):
+def test_a_closed_terminal_does_not_end_what_nohup_started(tmp_path):
+    with training(tmp_path, "nohup", sys.executable, "-c", SCRIPT, str(tmp_path / "run")) as (process, family):
+        os.killpg(process.pid, signal.SIGHUP)
+        time.sleep(1)
+        assert process.poll() is None
+        assert all(map(alive, family))
+
+
+def test_a_script_without_a_guard_is_told_so_in_one_sentence(tmp_path):
     (tmp_path / "script.py").write_text(
         "from agents.apex import ApeX, ApeXConfig\n"
-        f"ApeX('CartPole-v1', ApeXConfig(run_folder={str(tmp_path / 'run')!r}, max_restarts=0)).learn(5_000)\n"
+        f"ApeX('CartPole-v1', ApeXConfig(run_folder={str(tmp_path / 'run')!r})).learn(5_000)\n"
     )
     done = subprocess.run([sys.executable, str(tmp_path / "script.py")], capture_output=True, text=True, timeout=60)
     assert done.returncode == 1
-    assert "is the script's start guarded by `if __name__ == '__main__':`?" in done.stderr
+    assert done.stderr.count("Traceback") == 1
+    assert "put the start of the script under `if __name__ == '__main__':`" in done.stderr.splitlines()[-1]
