@@ -39,11 +39,12 @@ SIZE = (5.4, 3.5)
 GRID_POINTS = 101
 
 
-def svg(draw: Callable[[Axes], None]) -> str:
-    """An SVG of one pair of axes drawn by the given function; the same input gives the same text."""
+def svg(*draw: Callable[[Axes], None]) -> str:
+    """An SVG of axes side by side, each drawn by a function; the same input gives the same text."""
     with matplotlib.rc_context(STYLE):
-        figure = Figure(figsize=SIZE, layout="constrained")
-        draw(figure.add_subplot())
+        figure = Figure(figsize=(len(draw) * SIZE[0], SIZE[1]), layout="constrained")
+        for axes, each in zip(figure.subplots(1, len(draw), squeeze=False)[0], draw, strict=True):
+            each(axes)
         text = io.StringIO()
         figure.savefig(text, format="svg", metadata={"Date": None})
     return text.getvalue()
@@ -56,7 +57,23 @@ def learning_curves(groups: dict[str, list[Run]], axis: str) -> str:
         groups: runs of one env id by algorithm.
         axis: ``"timesteps"`` or ``"seconds"``.
     """
+    return svg(_curves(groups, axis))
 
+
+def overview(groups: dict[str, dict[str, list[Run]]]) -> str:
+    """The curves of several ids against env steps, side by side under their names."""
+
+    def titled(env_id: str) -> Callable[[Axes], None]:
+        def draw(axes: Axes) -> None:
+            _curves(groups[env_id], "timesteps")(axes)
+            axes.set_title(env_id, loc="left", fontsize=11, color="#3c4043")
+
+        return draw
+
+    return svg(*map(titled, groups))
+
+
+def _curves(groups: dict[str, list[Run]], axis: str) -> Callable[[Axes], None]:
     def draw(axes: Axes) -> None:
         for algo, runs in groups.items():
             curves = [run.curve for run in runs if len(run.curve.timesteps)]
@@ -72,7 +89,7 @@ def learning_curves(groups: dict[str, list[Run]], axis: str) -> str:
         if threshold is not None:
             axes.axhline(threshold, color="#80868b", linewidth=1, linestyle=(0, (4, 3)), zorder=1)
 
-    return svg(draw)
+    return draw
 
 
 def _draw_algorithm(axes: Axes, algo: str, curves: list[tuple[np.ndarray, np.ndarray]]) -> None:

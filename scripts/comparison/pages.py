@@ -6,6 +6,7 @@ import base64
 import csv
 import json
 import math
+import os
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,8 @@ from comparison.results import Run, by_env, read_runs, threshold_of
 from comparison.statistics import Estimate
 
 MIN_TASKS_FOR_PROFILE = 3
+MIN_SEEDS_FOR_SUMMARY = 5
+BEGIN, END = "<!-- comparison: begin -->", "<!-- comparison: end -->"
 
 
 def write(log_folder: Path) -> None:
@@ -34,6 +37,35 @@ def write(log_folder: Path) -> None:
         text = templates.get_template(f"{name}.j2").render(content)
         (log_folder / name).write_text(text, encoding="utf-8")
     _write_csv(log_folder / "runs.csv", runs)
+
+
+def write_summary(log_folder: Path, page: Path) -> None:
+    """Put table and picture of the ids with enough seeds between the two marks of a Markdown page.
+
+    Raises:
+        ValueError: the page lacks the marks, or no id has enough seeds.
+    """
+    groups = {env_id: runs for env_id, runs in by_env(read_runs(log_folder)).items() if _is_for_summary(runs)}
+    text = page.read_text(encoding="utf-8")
+    before, begin, rest = text.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not (begin and end):
+        raise ValueError(f"{page} lacks the marks {BEGIN} and {END}, between which the summary goes.")
+    if not groups:
+        raise ValueError(f"{log_folder} has no id with {MIN_SEEDS_FOR_SUMMARY} finished seeds of an algorithm.")
+    picture = _figure(log_folder, "overview", figures.overview(groups))["path"]
+    here = Path(os.path.relpath(log_folder, page.parent))
+    content = {
+        "sections": [_numbers(env_id, runs) for env_id, runs in groups.items()],
+        "picture": (here / picture).as_posix(),
+        "report": (here / "report.md").as_posix(),
+    }
+    summary = _templates().get_template("summary.md.j2").render(content)
+    page.write_text(f"{before}{BEGIN}\n{summary}\n{END}{after}", encoding="utf-8")
+
+
+def _is_for_summary(groups: dict[str, list[Run]]) -> bool:
+    return any(sum(run.finished for run in runs) >= MIN_SEEDS_FOR_SUMMARY for runs in groups.values())
 
 
 def _content(runs: list[Run], folder: Path) -> dict[str, Any]:
@@ -52,19 +84,25 @@ def _content(runs: list[Run], folder: Path) -> dict[str, Any]:
 
 def _section(env_id: str, groups: dict[str, list[Run]], folder: Path) -> dict[str, Any]:
     name = next(iter(groups.values()))[0].cell.name.split("/")[1].rsplit("_", 1)[0]
+    return {
+        **_numbers(env_id, groups),
+        "improvements": tables.improvements(groups),
+        "by_steps": _figure(folder, f"{name}-steps", figures.learning_curves(groups, "timesteps")),
+        "by_seconds": _figure(folder, f"{name}-seconds", figures.learning_curves(groups, "seconds")),
+        "films": _films(groups, folder, name),
+    }
+
+
+def _numbers(env_id: str, groups: dict[str, list[Run]]) -> dict[str, Any]:
     cells = [run.cell for runs in groups.values() for run in runs]
     return {
         "env_id": env_id,
         "threshold": threshold_of(env_id),
         "rows": tables.rows(groups),
-        "improvements": tables.improvements(groups),
         "num_seeds": max(len(runs) for runs in groups.values()),
         "episodes": cells[0].eval_episodes,
         "timesteps": cells[0].total_timesteps,
         "max_seconds": cells[0].max_seconds,
-        "by_steps": _figure(folder, f"{name}-steps", figures.learning_curves(groups, "timesteps")),
-        "by_seconds": _figure(folder, f"{name}-seconds", figures.learning_curves(groups, "seconds")),
-        "films": _films(groups, folder, name),
     }
 
 

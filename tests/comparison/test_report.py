@@ -112,6 +112,26 @@ def test_a_profile_from_three_tasks_up(made_up, tmp_path):
     assert "Performance profile" not in (tmp_path / "report.html").read_text()
 
 
+def test_the_summary_goes_between_the_marks_of_a_page(made_up, tmp_path, capsys):
+    page = tmp_path / "README.md"
+    page.write_text(f"above\n\n{pages.BEGIN}\nyesterday\n{pages.END}\n\nbelow\n")
+    assert report.main([str(made_up), "--summary", str(page)]) == 0
+    text = page.read_text()
+    assert text.startswith(f"above\n\n{pages.BEGIN}\n")
+    assert text.endswith(f"{pages.END}\n\nbelow\n")
+    assert "yesterday" not in text
+    assert "| `NumpyCartPole-v1` | DQN (SB3) |" in text
+    assert "|  | PPO (SB3) | 484.5 (" in text
+    (picture,) = re.findall(r"!\[.*\]\((.*)\)", text)
+    assert (tmp_path / picture).read_text().count("<svg") == 1
+    assert report.main([str(made_up), "--summary", str(page)]) == 0
+    assert page.read_text() == text
+    page.write_text("no marks")
+    assert report.main([str(made_up), "--summary", str(page)]) == 2
+    assert "lacks the marks" in capsys.readouterr().err
+    assert page.read_text() == "no marks"
+
+
 def test_the_same_runs_give_the_same_figures(made_up):
     path = made_up / "figures" / "NumpyCartPole-v1-steps.svg"
     before = path.read_bytes()
