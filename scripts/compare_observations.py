@@ -1,0 +1,78 @@
+"""What hidden information costs: train Ape-X with each kind of observation of ``MyEnv-v0``, and judge it on the cases.
+
+All get the same budget, seed and settings (the id's preset) and play in the same rooms; "state" sees where everybody
+is and how they move, "lidar" what a range finder tells, "partial" less than that. The best weights of each run, by its
+evaluations, are judged. Runs are kept in the output folder; those that it already holds are not repeated.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import dataclasses
+import sys
+from pathlib import Path
+
+from extras import extra, run
+
+with extra("agents"):
+    import gymnasium as gym
+    from command_line import Parser, WrongArguments, natural, positive, sentence
+    from evaluate_robots import SEEDS, markdown, play, player, summary, write_csv
+
+    from agents.apex import ApeX, ApeXConfig
+
+KINDS = ("state", "lidar", "lidar_stack", "camera", "partial")
+ENV = "MyEnv-v0"
+
+
+def train(kind: str, folder: Path, arguments: argparse.Namespace) -> None:
+    """One run with its learning rate falling over the whole budget."""
+    spec = copy.deepcopy(gym.spec(ENV))
+    spec.kwargs["observation"] = kind
+    config = dataclasses.replace(
+        ApeXConfig.preset(ENV),
+        cluster=arguments.cluster,
+        annealing_steps=arguments.total_timesteps,
+        run_folder=str(folder),
+    )
+    ApeX(spec, config, arguments.seed).learn(arguments.total_timesteps, progress_bar=True)
+
+
+def parser() -> Parser:
+    """The command line."""
+    parse = Parser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    add = parse.add_argument
+    add("--observations", nargs="+", choices=KINDS, default=["state", "lidar", "partial"], metavar="KIND")
+    add("--total-timesteps", type=positive, default=1_000_000, help="env steps of each run (default: 1,000,000)")
+    add("--seed", type=natural, default=0)
+    add("--cluster", choices=["local", "inline"], default="local")
+    add("--episodes", type=positive, default=500, help="at most so many cases")
+    add("--output", type=Path, default=Path("results/observations"), help="folder of the runs and the table")
+    return parse
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Runs the script; gives the exit code."""
+    rows = []
+    try:
+        arguments = parser().parse_args(argv)
+        for kind in arguments.observations:
+            folder = arguments.output / kind
+            if not (folder / "last.apex").exists():
+                train(kind, folder, arguments)
+            judged = play(ENV, player(f"{kind}={folder}@{kind}"), SEEDS["cases"][: arguments.episodes])
+            rows.append({"observation": kind} | summary(judged))
+    except (WrongArguments, ValueError, OSError) as error:
+        print(f"compare_observations: {sentence(error)}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("Stopped; runs that ended are kept.")
+        return 130
+    print(markdown(rows))
+    write_csv(rows, arguments.output / "observations.csv")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(run(main))
