@@ -7,7 +7,6 @@ repeat, of the processor's time. cpprb and stable-baselines3 take part where the
 
 from __future__ import annotations
 
-import argparse
 import csv
 import importlib.metadata
 import importlib.util
@@ -23,6 +22,7 @@ from gymnasium.spaces import Box, Discrete
 
 from agents.replay import PrioritizedMemory
 from agents.types import Transition
+from gym_custom.programs.arguments import Parser, WrongArguments, positive
 
 OBS, ACTION = Box(-np.inf, np.inf, (4,), np.float32), Discrete(2)
 Run = Callable[[], object]
@@ -174,16 +174,17 @@ def versions() -> str:
 
 def main(argv: list[str] | None = None) -> int:
     """Measure, print the table, write CSV and plot; gives the exit code."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--capacities", type=int, nargs="+", default=[2**14, 2**17, 2**20])
-    parser.add_argument("--batches", type=int, nargs="+", default=[32, 256, 512, 4096])
-    parser.add_argument("--repeats", type=int, default=7)
+    parser = Parser(description=__doc__)
+    parser.add_argument("--capacities", type=positive, nargs="+", default=[2**14, 2**17, 2**20])
+    parser.add_argument("--batches", type=positive, nargs="+", default=[32, 256, 512, 4096])
+    parser.add_argument("--repeats", type=positive, default=7)
     parser.add_argument(
         "--output", type=Path, default=Path("results/replay"), help="folder of replay.csv and replay.png"
     )
-    arguments = parser.parse_args(argv)
-    if min(arguments.capacities + arguments.batches + [arguments.repeats]) < 1:
-        parser.error("capacities, batches and repeats must be at least 1")
+    try:
+        arguments = parser.parse_args(argv)
+    except WrongArguments as error:
+        return parser.refuse(error)
     print(versions())
     print(f"{'what':8}{'capacity':>10}{'batch':>7}  {'contestant':14}{'us':>10}{'ours is faster by':>20}")
     table = []

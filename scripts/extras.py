@@ -1,13 +1,12 @@
-"""The edges of a script: imports that may be missing, an early Ctrl+C, and an output that cannot take what is said."""
+"""The edges of a script: imports that may be missing, and an early Ctrl+C."""
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-MISSING, INTERRUPTED, BROKEN_PIPE = 2, 130, 141
+MISSING, INTERRUPTED = 2, 130
 OWN = ("agents", "comparison", "gym_custom")
 
 
@@ -32,17 +31,7 @@ def extra(name: str) -> Iterator[None]:
 
 
 def run(main: Callable[[], int]) -> int:
-    """The exit code of ``main``.
+    """The exit code of ``main``, which may print to consoles that lack characters and to readers that go away."""
+    from gym_custom.programs.console import run
 
-    Characters that the console lacks are replaced; a reader that has gone, such as ``head``, ends the script quietly.
-    """
-    for stream in (sys.stdout, sys.stderr):
-        if stream is not None:  # it is None where it was closed
-            stream.reconfigure(errors="replace")
-    try:
-        code = main()
-        print(end="", flush=True)
-        return code
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # or Python complains when it flushes at its end
-        return BROKEN_PIPE
+    return run(main)

@@ -1,8 +1,11 @@
-"""Write the report of a comparison anew from its files, without training: ``python scripts/report.py logs``."""
+"""Write the report of a comparison anew from its files, without training.
+
+python scripts/report.py logs
+python scripts/report.py results --summary README.md
+"""
 
 from __future__ import annotations
 
-import argparse
 import importlib
 import sys
 from pathlib import Path
@@ -10,22 +13,25 @@ from pathlib import Path
 from extras import extra, run
 
 with extra("report"):
+    from command_line import Parser, WrongArguments
     from comparison import pages
 
 
 def main(argv: list[str] | None = None) -> int:
     """Write ``report.html``, ``report.md`` and ``runs.csv``; 0 on success, 2 where there are no runs."""
-    parse = argparse.ArgumentParser(description=__doc__)
+    parse = Parser(description=__doc__)
     parse.add_argument("log_folder", nargs="?", type=Path, default=Path("logs"), help="the comparison's log folder")
     parse.add_argument("--gym-packages", nargs="+", default=["gym_custom"], help="modules that register the ids")
-    arguments = parse.parse_args(argv)
+    parse.add_argument("--summary", type=Path, metavar="PAGE", help="a Markdown page that gets table and picture too")
     try:
+        arguments = parse.parse_args(argv)
         for package in arguments.gym_packages:
             importlib.import_module(package)
         pages.write(arguments.log_folder)
-    except (OSError, ImportError, ValueError) as error:
-        print(f"report.py: {error}", file=sys.stderr)
-        return 2
+        if arguments.summary is not None:
+            pages.write_summary(arguments.log_folder, arguments.summary)
+    except (WrongArguments, OSError, ImportError, ValueError) as error:
+        return parse.refuse(error)
     print(f"Report: {arguments.log_folder / 'report.html'}")
     return 0
 

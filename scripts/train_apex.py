@@ -1,125 +1,21 @@
-"""Train Ape-X on any Gymnasium env: ``python scripts/train_apex.py --env NumpyCartPole-v1 --total-timesteps 50000``.
+"""Train Ape-X on any Gymnasium env: ``python -m agents train``, where the ids of gym_custom are known too."""
 
-Each setting of ``ApeXConfig`` is an option (``--help`` lists them); where none is given, the id's preset holds.
-``--resume FOLDER`` goes on with an interrupted run, its curves and its logs, up to the total.
-"""
-
-from __future__ import annotations
-
-import argparse
-import dataclasses
-import errno
 import importlib
-import os
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 from extras import extra, run
-
-with extra("agents"):
-    import gymnasium as gym
-    import tyro
-    from command_line import find_own_modules, sentence
-
-    from agents.apex import ApeX, ApeXConfig
-
-INTERRUPTED = 130  # what shells expect after Ctrl+C
-BAD_INPUT = 2
-
-
-@dataclasses.dataclass
-class Options:
-    """Train Ape-X on a Gymnasium env."""
-
-    env: str = "NumpyCartPole-v1"
-    """A registered id; "package:id" imports the package that registers it."""
-    total_timesteps: int = 50_000
-    """Env steps of all actors together, those before a resume included."""
-    seed: int = 0
-    """Of everything random."""
-    save: Path | None = None
-    """Where to save the trained agent, beside the run folder's last.apex."""
-    resume: Path | None = None
-    """Run folder of an interrupted run; its env, seed and settings hold."""
-    load_weights: Path | None = None
-    """Weights to start from, such as another run's best.pt."""
-    progress_bar: bool = True
-    """Whether to show one."""
-    verbose: int = 0
-    """1 prints a line per episode and change of state."""
-
-
-@dataclasses.dataclass
-class Arguments:
-    """Train Ape-X on a Gymnasium env."""
-
-    options: Options
-    config: ApeXConfig
-
-
-def parse(argv: Sequence[str]) -> Arguments:
-    """Read the command line, with the preset of the named env as defaults."""
-    first = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
-    first.add_argument("--env", default=Options.env)
-    preset = ApeXConfig.preset(first.parse_known_args(argv)[0].env)
-    default = Arguments(Options(), preset)
-    arguments = tyro.cli(tyro.conf.OmitArgPrefixes[Arguments], args=argv, default=default)
-    if arguments.options.resume is not None and arguments.config != preset:
-        raise ValueError("a resumed run keeps its settings: give none beside --resume")
-    return arguments
-
-
-def prepare(arguments: Arguments) -> ApeX:
-    """Make a fresh agent, or bring back an interrupted one."""
-    options = arguments.options
-    if options.total_timesteps < 1:
-        raise ValueError(f"--total-timesteps must be at least 1, not {options.total_timesteps}")
-    if options.save is not None:
-        _require_writable(options.save)
-    if options.resume is not None:
-        agent = ApeX.load(options.resume / "last.apex", verbose=options.verbose)
-        agent.resume_in(options.resume)
-    else:
-        agent = ApeX(options.env, arguments.config, options.seed, options.verbose)
-    if options.load_weights is not None:
-        agent.load_weights(options.load_weights)
-    return agent
-
-
-def _require_writable(path: Path) -> None:
-    """Refuse now what could not be saved after the training."""
-    if path.exists() and not path.is_file():
-        raise ValueError(f"--save {path} is no file, so it cannot be replaced by one")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    if not os.access(path.parent, os.W_OK):
-        raise PermissionError(errno.EACCES, "no permission to write there", str(path.parent))
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the script; returns the process's exit code."""
+    with extra("agents"):  # not at the top: actors read this file too, and do without torch
+        from command_line import find_own_modules
+
+        from agents.programs import train
     importlib.import_module("gym_custom")  # registers the project's own ids
     find_own_modules()
-    agent: ApeX | None = None
-    try:
-        arguments = parse(sys.argv[1:] if argv is None else argv)
-        options, agent = arguments.options, prepare(arguments)
-        steps = options.total_timesteps - agent.planned_timesteps
-        if steps <= 0:
-            print(f"Nothing to do: the run already has {agent.num_timesteps} of {options.total_timesteps} steps.")
-            return 0
-        agent.learn(steps, progress_bar=options.progress_bar)
-        if options.save is not None:
-            agent.save(options.save)
-    except KeyboardInterrupt:
-        print(f"Stopped; go on with --resume {agent.run_folder}" if agent else "Stopped before the training began")
-        return INTERRUPTED
-    except (ValueError, TypeError, OSError, ImportError, gym.error.Error) as error:
-        print(f"train_apex: {sentence(error)}", file=sys.stderr)
-        return BAD_INPUT
-    best, steps = agent.best_return, agent.num_timesteps
-    print(f"Best greedy return {best:.1f} after {steps} steps; everything is in {agent.run_folder}")
-    return 0
+    return train.main(argv, prog="python scripts/train_apex.py", env="NumpyCartPole-v1")
 
 
 if __name__ == "__main__":

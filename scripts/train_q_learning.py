@@ -26,7 +26,7 @@ EXAMPLES = """examples:
   python scripts/train_q_learning.py --mode python --num-episodes 1000
   python scripts/train_q_learning.py --mode scan --num-steps 1000000
   python scripts/train_q_learning.py --mode parallel --num-agents 30
-  python scripts/train_q_learning.py --env-arg layout=maze --env-arg slip=0.1 --learning-rate visits
+  python scripts/train_q_learning.py --env-kwargs layout:maze slip:0.1 --learning-rate visits
 """
 
 
@@ -57,7 +57,7 @@ def parser() -> argparse.ArgumentParser:
     add = parse.add_argument
     add("--mode", choices=["python", "scan", "parallel"], default="parallel", help="(default: parallel)")
     add("--env", default="GridWorld-v0", metavar="ID", help="with finite spaces (default: GridWorld-v0)")
-    add("--env-arg", type=pair, action="append", default=[], metavar="NAME=VALUE", help="argument of the environment")
+    add("--env-kwargs", nargs="+", default=[], type=pair, metavar="NAME:VALUE", help="arguments of the environment")
     add("--num-agents", type=positive, metavar="N", help="agents of the parallel mode (default: 30)")
     add("--num-steps", type=positive, metavar="N", help="steps of each agent (default: 100000)")
     add("--num-episodes", type=positive, metavar="N", help="of the python mode, in place of --num-steps")
@@ -93,7 +93,7 @@ def main(argv: list[str] | None = None) -> int:
 
 def train_in_python(arguments: argparse.Namespace) -> Trained:
     """One agent, one readable loop."""
-    env = gym.make(arguments.env, **dict(arguments.env_arg))
+    env = gym.make(arguments.env, **dict(arguments.env_kwargs))
     agent = QLearning(env, arguments.learning_rate, arguments.discount, arguments.epsilon, arguments.seed)
     steps = None if arguments.num_episodes else arguments.num_steps or 100_000
     begin = time.perf_counter()
@@ -114,7 +114,7 @@ def train_in_jax(arguments: argparse.Namespace) -> Trained:
 
     agents = 1 if arguments.mode == "scan" else arguments.num_agents or 30
     steps = arguments.num_steps or 100_000
-    env = functional.make(arguments.env, **dict(arguments.env_arg))
+    env = functional.make(arguments.env, **dict(arguments.env_kwargs))
     bars: list[Any] = []
 
     def training(key: Any) -> parallel.QResult:
@@ -183,7 +183,7 @@ def draw_values(axes: Any, arguments: argparse.Namespace, q_values: np.ndarray) 
     """The largest value of each cell with the greedy moves; a plain image of the table where there is no map."""
     axes.set_title("largest value in each cell, greedy moves")
     axes.set_axis_off()
-    env = gym.make(arguments.env, render_mode="rgb_array", **dict(arguments.env_arg))
+    env = gym.make(arguments.env, render_mode="rgb_array", **dict(arguments.env_kwargs))
     if not hasattr(env.unwrapped, "draw_values"):
         axes.set_title("largest value in each state")
         best = q_values.max(-1)

@@ -13,15 +13,10 @@ import pygame
 import pytest
 from PIL import Image
 
+from gym_custom.programs import demo, play, policies, screens
+
 SCRIPTS = str(Path(__file__).parents[1] / "scripts")
-sys.path.insert(0, SCRIPTS)
-
-import demo  # noqa: E402
-import models  # noqa: E402
-import play  # noqa: E402
-import screens  # noqa: E402
-
-SHORT = ["--env", "GridWorld-v0", "--env-kwargs", "size=3"]
+SHORT = ["--env", "GridWorld-v0", "--env-kwargs", "size:3"]
 
 
 def reach_down(env: gym.Env) -> Any:
@@ -124,7 +119,7 @@ class TestDemo:
         monkeypatch.setitem(sys.modules, "tests_of_demo", sys.modules[__name__])
         if policy.endswith("climber") and rows == "2":
             pytest.skip("this model takes one observation at a time")
-        arguments = [*SHORT, "--env-kwargs", "size=3", "start=[2,0]", "--policy", policy, "--num-envs", rows]
+        arguments = [*SHORT, "--env-kwargs", "size:3", "start:[2,0]", "--policy", policy, "--num-envs", rows]
         assert demo.main([*arguments, "--output", str(tmp_path / "a.gif")]) == 0
         assert "return 1" in capsys.readouterr().out
 
@@ -135,7 +130,7 @@ class TestDemo:
         assert "return" in capsys.readouterr().out
 
     @pytest.mark.parametrize("rows", ["1", "2"])
-    @pytest.mark.parametrize("kwargs", [[], ["observation=index"]], ids=["position", "index"])
+    @pytest.mark.parametrize("kwargs", [[], ["observation:index"]], ids=["position", "index"])
     def test_a_table_of_values_plays_and_shows(self, kwargs, rows, tmp_path, capsys):
         q = np.zeros((3, 3, 4))
         q[:, 1:, 2], q[1:, 0, 3] = 1.0, 1.0
@@ -171,7 +166,7 @@ class TestDemo:
 
     def test_the_cart_pole_stands_to_the_end(self):
         env = gym.make("NumpyCartPole-v1")
-        model = models.scripted(env, "", "NumpyCartPole-v1")
+        model = policies.scripted(env, "", "NumpyCartPole-v1")
         for seed in range(20):
             observation, _ = env.reset(seed=seed)
             steps, terminated, truncated = 0, False, False
@@ -230,16 +225,16 @@ class TestDemo:
             (["--env", "GridWorld"], "there is no environment 'GridWorld'; near it are GridWorld-v0"),
             (["--env", "NumpyCartPol-v1"], "NumpyCartPole-v1"),
             (["--env", "no_such_module:Walk-v0"], "no_such_module"),
-            (["--env", "GridWorld-v0", "--env-kwargs", "layout=labyrinth"], "'labyrinth'"),
-            (["--env", "GridWorld-v0", "--env-kwargs", "layout"], "NAME=VALUE"),
-            (["--env", "GridWorld-v0", "--env-kwargs", "colour=3"], "colour"),
-            (["--env", "GridWorld-v0", "--env-kwargs", "slip=much"], "not 'much'\n"),
+            (["--env", "GridWorld-v0", "--env-kwargs", "layout:labyrinth"], "'labyrinth'"),
+            (["--env", "GridWorld-v0", "--env-kwargs", "layout"], "NAME:VALUE"),
+            (["--env", "GridWorld-v0", "--env-kwargs", "colour:3"], "colour"),
+            (["--env", "GridWorld-v0", "--env-kwargs", "slip:much"], "not 'much'\n"),
             ([*SHORT, "--seed", "-1"], "must be an integer from 0, not '-1'"),
             ([*SHORT, "--output", "walk.png"], ".gif or .mp4"),
             ([*SHORT, "--output", f"{__file__}/walk.gif"], "test_demo.py"),
             ([*SHORT, "--policy", "clever"], "'clever'"),
             ([*SHORT, "--policy", "scripted:clever"], "'clever'"),
-            ([*SHORT, "--policy", "trained"], "--model"),
+            ([*SHORT, "--policy", "trained"], "was trained on observations"),
             ([*SHORT, "--policy", "random", "--model", "run.apex"], "--model"),
             ([*SHORT, "--model", "no_such_file.apex"], "no_such_file.apex"),
             ([*SHORT, "--model", "."], ". is a folder"),
@@ -259,7 +254,7 @@ class TestDemo:
         assert demo.main(arguments) == 2
         captured = capsys.readouterr()
         assert captured.out == ""
-        assert captured.err.startswith("demo.py: ")
+        assert captured.err.startswith("demo: ")
         assert captured.err.count("\n") == 1
         assert sentence in captured.err
 
@@ -357,7 +352,7 @@ class TestPlay:
     def test_wrong_arguments_get_one_sentence(self, arguments, sentence, capsys):
         assert play.main(arguments) == 2
         captured = capsys.readouterr()
-        assert captured.err.startswith("play.py: ")
+        assert captured.err.startswith("play: ")
         assert captured.err.count("\n") == 1
         assert sentence in captured.err
 

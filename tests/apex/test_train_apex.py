@@ -69,6 +69,10 @@ def test_resume_goes_on_with_curves_up_to_the_total(main, tmp_path, capsys):
         (["--resume", "no/such/folder"], "no/such/folder"),
         (["--env", "CartPole-v1", "--total-timesteps", "10", *FAST], "more than the warm-up"),
         (["--resume", "x", "--gamma", "0.5"], "a resumed run keeps its settings"),
+        (["--num-actors", "0"], "num_actors must be an integer of at least 1, not 0"),
+        (["--nonsense", "1"], "Unrecognized options: --nonsense"),
+        (["--seed", "x"], "--seed"),
+        (["--env"], "--env"),
     ],
 )
 def test_bad_input_gets_one_sentence(main, tmp_path, monkeypatch, capsys, arguments, words):
@@ -76,17 +80,8 @@ def test_bad_input_gets_one_sentence(main, tmp_path, monkeypatch, capsys, argume
     assert main(arguments) == 2
     error = capsys.readouterr().err.strip()
     assert words in error
+    assert error.startswith("train_apex: ")
     assert len(error.splitlines()) == 1
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"), [(["--num-actors", "0"], "num_actors"), (["--nonsense", "1"], "nonsense")]
-)
-def test_bad_options_are_named(main, capsys, arguments, words):
-    with pytest.raises(SystemExit) as caught:
-        main(arguments)
-    assert caught.value.code == 2
-    assert words in capsys.readouterr().err.replace("-", "_")
 
 
 def test_weights_to_start_from(main, tmp_path):

@@ -31,7 +31,7 @@ def test_the_python_loop_counts_episodes_and_draws(tmp_path, capsys):
 @pytest.mark.parametrize(("mode", "steps"), [("scan", "2,000"), ("parallel", "2,000 * 3 = 6,000")])
 def test_the_compiled_loops_draw_too(mode, steps, tmp_path, capsys):
     pytest.importorskip("jax", reason="JAX is not installed: pip install gym_custom[jax]")
-    arguments = ["--mode", mode, "--num-steps", "2000", "--env-arg", "size=4", "--output", str(tmp_path)]
+    arguments = ["--mode", mode, "--num-steps", "2000", "--env-kwargs", "size:4", "--output", str(tmp_path)]
     arguments += ["--num-agents", "3"] if mode == "parallel" else []
     assert train_q_learning.main(arguments) == 0
     assert f"Total number of steps: {steps}\n" in capsys.readouterr().out

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from gym_custom.rendering import Palette
+from gym_custom.window import load_pygame
 
 _GAP = 6  # pixels between the pictures of a wall
 _COLORS = 128  # of each picture of a GIF
@@ -45,7 +46,7 @@ class GifFile:
 
     def show(self, frame: np.ndarray) -> bool:
         """Takes one more frame; True as long as more are welcome."""
-        if not np.array_equal(frame, self._last):  # equal pictures become one that stays longer
+        if self._last is None or not np.array_equal(frame, self._last):  # equal pictures become one that stays longer
             self._last, self._picture = frame, self._quantize(self._image.fromarray(frame))
         self._frames.append(self._picture)
         return True
@@ -55,7 +56,7 @@ class GifFile:
         plain = self._image.Dither.NONE
         if self._palette is not None:
             found = picture.quantize(palette=self._palette, dither=plain)
-            errors = self._difference(found.convert("RGB"), picture).getextrema()
+            errors: Any = self._difference(found.convert("RGB"), picture).getextrema()
             if max(high for _, high in errors) <= _TOLERANCE:
                 return found
         self._palette = picture.quantize(_COLORS, dither=plain)
@@ -112,9 +113,7 @@ class Window:
     widest = 1900
 
     def __init__(self, title: str, fps: float):
-        import pygame
-
-        self._pygame, self._title, self._fps = pygame, title, fps
+        self._pygame, self._title, self._fps = load_pygame(), title, fps
         self._window: Any = None
 
     def __enter__(self) -> Window:

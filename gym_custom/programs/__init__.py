@@ -1,0 +1,1 @@
+"""The programs behind ``python -m gym_custom``: demo, play and check."""

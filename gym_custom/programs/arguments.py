@@ -1,0 +1,102 @@
+"""What the command lines of programs have in common: their parser, its values, and errors in one sentence."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import importlib
+import json
+import os
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+
+
+class WrongArguments(Exception):
+    """One sentence about what the user should have written."""
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser whose errors are one sentence, and whose options are never guessed from their beginnings."""
+
+    def __init__(self, **options: Any):
+        options.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
+        super().__init__(allow_abbrev=False, **options)
+
+    def error(self, message: str) -> Any:
+        """Hands the sentence to `main`."""
+        raise WrongArguments(message)
+
+    def refuse(self, error: BaseException) -> int:
+        """Prints what an error says behind the program's name; gives the exit code for wrong arguments, 2."""
+        print(f"{Path(self.prog.split()[-1]).name}: {sentence(error)}", file=sys.stderr)
+        return 2
+
+
+def pair(text: str) -> tuple[str, Any]:
+    """NAME:VALUE or NAME=VALUE, the value read as JSON where it is some."""
+    name, colon, value = re.sub("[:=]", ":", text, count=1).partition(":")
+    if not colon or not name.isidentifier():
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAME:VALUE")
+    try:
+        return name, json.loads(value)
+    except json.JSONDecodeError:
+        return name, value
+
+
+def positive(text: str) -> int:
+    """A positive integer."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"must be a positive integer, not {text!r}")
+    return int(text)
+
+
+def natural(text: str) -> int:
+    """A number from 0, such as a seed."""
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"must be an integer from 0, not {text!r}")
+    return int(text)
+
+
+def find_own_modules() -> None:
+    """Lets `module:id` name a file in the folder where the user stands: for a script Python looks beside it alone.
+
+    Call it once gym_custom is imported, so that nothing that lies about there takes its place.
+    """
+    if os.getcwd() not in sys.path:
+        sys.path.append(os.getcwd())
+
+
+def sentence(error: BaseException) -> str:
+    """What an error says, in one line, without what gym.make adds and error numbers."""
+    if isinstance(error, OSError) and error.strerror and error.filename:
+        return f"{error.filename}: {error.strerror}"
+    return " ".join(str(error).partition(" was raised from the environment creator")[0].split())
+
+
+def require_id(env_id: str) -> str:
+    """The id without the package before its colon, which is imported: gym.spec, unlike gym.make, does not do that.
+
+    Raises:
+        WrongArguments: Nothing is registered under it.
+        ImportError: There is no such package.
+    """
+    package, _, name = env_id.rpartition(":")
+    if package:
+        importlib.import_module(package)
+    if name not in gym.registry:
+        near = difflib.get_close_matches(name, gym.registry, n=3) or [i for i in gym.registry if name in i]
+        raise WrongArguments(f"there is no environment {name!r}" + (f"; near it are {', '.join(near)}" if near else ""))
+    return name
+
+
+def render_modes(env_id: str) -> list[str]:
+    """The render modes of an environment's class, before one is made."""
+    entry_point = gym.spec(require_id(env_id)).entry_point
+    if isinstance(entry_point, str):
+        module, _, name = entry_point.partition(":")
+        entry_point = getattr(importlib.import_module(module), name)
+    return getattr(entry_point, "metadata", {}).get("render_modes", ["rgb_array"])

@@ -1,0 +1,54 @@
+"""The edges of a program: a progress bar where one can be had, and an output that cannot take what is said."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any
+
+BROKEN_PIPE = 141  # what shells expect
+
+
+def run(main: Callable[[], int]) -> int:
+    """The exit code of ``main``.
+
+    Characters that the console lacks are replaced; a reader that has gone, such as ``head``, ends the program quietly.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None:  # it is None where it was closed
+            stream.reconfigure(errors="replace")  # type: ignore[union-attr]
+    try:
+        code = main()
+        print(end="", flush=True)
+        return code
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # or Python complains when it flushes at its end
+        return BROKEN_PIPE
+
+
+class NoBar:
+    """Stands in for tqdm's bar where none is wanted or tqdm is not installed."""
+
+    def __enter__(self) -> NoBar:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: Any, trace: TracebackType | None) -> None:
+        """Nothing to clear."""
+
+    def update(self, steps: int) -> None:
+        """Nothing to show."""
+
+    def write(self, text: str) -> None:
+        """Prints a line."""
+        print(text, flush=True)
+
+
+def progress_bar(total: int | None, unit: str, shown: bool) -> Any:
+    """A bar of tqdm, which is among the extras, or what does without."""
+    try:
+        from tqdm import tqdm
+    except ImportError:
+        return NoBar()
+    return tqdm(total=total, unit=unit, leave=False) if shown else NoBar()
