@@ -107,3 +107,24 @@ def test_bad_requests_are_answered_in_one_sentence(arguments, sentence, capsys):
     error = capsys.readouterr().err
     assert sentence in error
     assert error.count("\n") == 1
+
+
+def test_observations_are_compared_on_the_same_cases_and_runs_are_kept(tmp_path, monkeypatch, capsys):
+    pytest.importorskip("agents.apex", reason="Ape-X needs the extra [agents]")
+    import compare_observations
+
+    tiny = compare_observations.ApeXConfig(
+        num_actors=1, envs_per_actor=2, warmup_steps=64, memory_size=200, evaluation_episodes=1, evaluation_interval=200
+    )
+    monkeypatch.setattr(compare_observations.ApeXConfig, "preset", lambda env_id: tiny)
+    arguments = ["--observations", "partial", "state", "--total-timesteps", "200", "--cluster", "inline"]
+    arguments += ["--episodes", "2", "--output", str(tmp_path)]
+    tables = []
+    for _ in range(2):
+        assert compare_observations.main(arguments) == 0
+        tables.append(capsys.readouterr().out)
+        monkeypatch.setattr(compare_observations, "train", None)  # the second time nothing is trained
+    assert tables[0] == tables[1]
+    assert [line.split("|")[1].strip() for line in tables[0].splitlines()[2:]] == ["partial", "state"]
+    assert (tmp_path / "observations.csv").exists()
+    assert compare_observations.main(["--observations", "sonar"]) == 2
