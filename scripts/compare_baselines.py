@@ -15,19 +15,21 @@ import math
 import os
 import sys
 import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from extras import extra, run
 
 with extra("agents,report"):
     import gymnasium as gym
-    from command_line import WrongArguments, find_own_modules, require_id, sentence
+    from command_line import Parser, WrongArguments, find_own_modules, require_id, sentence
     from comparison import pages
     from comparison.algorithms import ALGORITHMS
     from comparison.cells import Cell, read_config, read_status, write_config
     from comparison.progress import read_progress
     from comparison.provenance import provenance
-    from comparison.scheduler import Job, run_jobs
+    from comparison.scheduler import Job, Process, run_jobs, train_here
     from comparison.settings import settings_for
     from tqdm import tqdm
 
@@ -35,11 +37,12 @@ with extra("agents,report"):
 
 QUICK = ["--algo", "apex", "dqn", "ppo", "--env", "NumpyCartPole-v1", "--seed", "0", "1", "-n", "50000", "-P"]
 QUICK_FOLDER = "results/quick"
+START_RAY = "here"
 
 
 def parser() -> argparse.ArgumentParser:
     """The command line."""
-    parse = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parse = Parser(description=__doc__)
     add = parse.add_argument
     add("--quick", action="store_true", help=f"Ape-X, DQN and PPO on CartPole, two seeds, into {QUICK_FOLDER}")
     add("--algo", nargs="+", default=["ppo"], choices=list(ALGORITHMS), metavar="ALGO", help=", ".join(ALGORITHMS))
@@ -50,8 +53,10 @@ def parser() -> argparse.ArgumentParser:
     add("--eval-freq", type=int, help="env steps between evaluations (default: a twentieth of -n)")
     add("--eval-episodes", type=int, default=20, help="greedy episodes of one evaluation")
     add("-f", "--log-folder", type=Path, default=Path("logs"), help="where the runs and the report go")
+    add("-tb", "--tensorboard-log", type=Path, metavar="FOLDER", help="TensorBoard events (default: the runs' folders)")
     add("--gym-packages", nargs="+", default=["gym_custom"], help="modules that register the ids")
-    add("--jobs", type=int, default=os.cpu_count(), help="busy processes at a time (default: the cores)")
+    add("--jobs", type=int, help="busy processes at a time (default: the cores)")
+    add("--ray", nargs="?", const=START_RAY, metavar="ADDRESS", help="run on the cores of a Ray cluster, or start one")
     add("--time-limit", type=float, help="seconds after which a run is stopped and listed as timed out")
     add("--resume", action="store_true", help="keep finished runs, redo the others")
     add("-P", "--progress", action="store_true", help="a progress bar for each run")
@@ -65,20 +70,26 @@ def main(argv: list[str] | None = None) -> int:
     Returns:
         0 where every run finished, 1 where some did not, 2 for a request that cannot be met, 130 after Ctrl+C.
     """
-    arguments = _arguments(argv)
     try:
-        cells = _cells(arguments)
-        if arguments.set_aside:
-            _move_aside(arguments.log_folder, arguments.log_folder.parent)
-        todo = _prepare(cells, arguments.log_folder, resume=arguments.resume)
-    except (WrongArguments, ValueError, TypeError, OSError, gym.error.Error, ImportError) as error:
-        print(f"compare_baselines.py: {sentence(error)}", file=sys.stderr)
+        arguments = _arguments(argv)
+    except WrongArguments as error:
+        print(f"compare_baselines.py: {error}", file=sys.stderr)
         return 2
-    try:
-        _run(todo, arguments)
-    except KeyboardInterrupt:
-        print(f"\nInterrupted: what is there stays in {arguments.log_folder}; --resume goes on.", file=sys.stderr)
-        return 130
+    with ExitStack() as stack:
+        try:
+            cells = _cells(arguments)
+            slots, start = stack.enter_context(_place(arguments))
+            if arguments.set_aside:
+                _move_aside(arguments.log_folder, arguments.log_folder.parent)
+            todo = _prepare(cells, arguments.log_folder, resume=arguments.resume)
+        except (WrongArguments, ValueError, TypeError, OSError, gym.error.Error, ImportError) as error:
+            print(f"compare_baselines.py: {sentence(error)}", file=sys.stderr)
+            return 2
+        try:
+            _run(todo, slots, start, arguments)
+        except KeyboardInterrupt:
+            print(f"\nInterrupted: what is there stays in {arguments.log_folder}; --resume goes on.", file=sys.stderr)
+            return 130
     print("Writing the report: figures, and a film of each algorithm ...", flush=True)
     pages.write(arguments.log_folder)
     print((arguments.log_folder / "report.md").read_text(encoding="utf-8"))
@@ -116,8 +127,13 @@ def _cells(arguments: argparse.Namespace) -> list[Cell]:
         require_id(env_id)
         if "q_learning" in arguments.algo:
             QLearning(env_id).env.close()  # a TypeError names the space that is not finite
-    if min(arguments.n_timesteps, arguments.eval_episodes, arguments.jobs) < 1 or min(arguments.seed) < 0:
+    jobs = 1 if arguments.jobs is None else arguments.jobs
+    if min(arguments.n_timesteps, arguments.eval_episodes, jobs) < 1 or min(arguments.seed) < 0:
         raise ValueError("-n, --eval-episodes and --jobs must be at least 1 and --seed at least 0.")
+    if arguments.ray and arguments.tensorboard_log:
+        raise ValueError(
+            "--tensorboard-log names a folder on this machine: with --ray, events stay in the runs' folders."
+        )
     if arguments.eval_freq is not None and arguments.eval_freq < 1:
         raise ValueError(f"--eval-freq must be at least 1, not {arguments.eval_freq}")
     for name in ("max_seconds", "time_limit"):
@@ -135,6 +151,7 @@ def _cells(arguments: argparse.Namespace) -> list[Cell]:
             max_seconds=arguments.max_seconds,
             settings=settings_for(algo, env_id),
             gym_packages=tuple(arguments.gym_packages),
+            tensorboard_log=arguments.tensorboard_log and str(arguments.tensorboard_log.resolve()),
         )
         for env_id in dict.fromkeys(arguments.env)  # each once
         for algo in dict.fromkeys(arguments.algo)
@@ -165,7 +182,19 @@ def _prepare(cells: list[Cell], log_folder: Path, resume: bool) -> list[Job]:
     return jobs
 
 
-def _run(jobs: list[Job], arguments: argparse.Namespace) -> None:
+@contextmanager
+def _place(arguments: argparse.Namespace) -> Iterator[tuple[int, Callable[[Job], Process]]]:
+    """Where the runs take place: how many busy processes there may be, and what starts one."""
+    if arguments.ray is None:
+        yield arguments.jobs or os.cpu_count() or 1, train_here
+        return
+    with extra("ray"):
+        from comparison.ray_runs import RemoteProcess, cluster
+    with cluster(None if arguments.ray == START_RAY else arguments.ray) as num_cores:
+        yield arguments.jobs or num_cores, RemoteProcess
+
+
+def _run(jobs: list[Job], slots: int, start: Callable[[Job], Process], arguments: argparse.Namespace) -> None:
     total = arguments.n_timesteps
     bars: dict[Path, tqdm] = {}
 
@@ -183,7 +212,7 @@ def _run(jobs: list[Job], arguments: argparse.Namespace) -> None:
             bar.set_postfix_str(status.get("error") or f"greedy return {status['best_return']:.1f}")
             bar.close()
 
-    run_jobs(jobs, arguments.jobs, arguments.time_limit, show)
+    run_jobs(jobs, slots, arguments.time_limit, show, start)
 
 
 def _advance(bar: tqdm, steps: int) -> None:
