@@ -1,9 +1,14 @@
 """Measure how long Ape-X, DQN and PPO take to solve a task, the start of their processes included.
 
-Each run is a process of its own. After every 1,000 env steps it plays 20 greedy episodes, outside the clock; it ends
-with the second evaluation in a row whose mean reaches the threshold, or after its algorithm's steps. A run that does
-not get there counts with its whole time and is marked. DQN and PPO are stable-baselines3's with rl-zoo3's settings on
-the same native envs. Runs take turns, seed after seed; runs that the CSV already holds are not repeated.
+Each run is a process of its own. After every 1,000 env steps it plays 20 greedy episodes, outside the clock, until the
+second evaluation in a row whose mean reaches the threshold. A run that does not get there within its algorithm's steps
+counts with its whole time and is marked. Ape-X's runs then go on to their last step, to see what is kept. DQN and PPO
+are stable-baselines3's with rl-zoo3's settings on the same native envs. Runs take turns, seed after seed; runs that the
+CSV already holds are not repeated.
+
+examples:
+  python scripts/benchmark_apex.py
+  python scripts/benchmark_apex.py --env NumpyCartPole-v0 --algorithms apex
 """
 
 from __future__ import annotations
@@ -25,7 +30,8 @@ import numpy as np
 from command_line import Parser, WrongArguments, positive
 
 STEPS = {"apex": 100_000, "dqn": 50_000, "ppo": 100_000}
-EVALUATION_INTERVAL, EPISODES, LAST = 1_000, 20, 5
+GOES_ON = ("apex",)  # once it has solved the task
+EVALUATION_INTERVAL, EPISODES, LAST, KEPT = 1_000, 20, 5, 0.95
 BAD_INPUT, INTERRUPTED = 2, 130
 
 
@@ -38,7 +44,7 @@ class Result(NamedTuple):
     solved: bool
     seconds: float
     env_steps: int
-    last_over_best: float  # mean of the last five evaluations by the best one; NaN in runs that end when solved
+    last_over_best: float  # mean of the last five evaluations by the best one; NaN in runs that end once solved
 
 
 class Solved(Exception):
@@ -91,9 +97,9 @@ def run_apex(env_id: str, seed: int, steps: int, watch: Stopwatch) -> int:
 
         began: float | None = None
 
-        def greedy(self, network: Any, obs: Any, epsilon: float = 0.0) -> np.ndarray:
+        def greedy(self, network: Any, obs: Any) -> np.ndarray:
             self.began = time.monotonic() if self.began is None else self.began
-            return super().greedy(network, obs, epsilon)
+            return super().greedy(network, obs)
 
         def judge(self, mean_return: float) -> bool:
             better, began = super().judge(mean_return), self.began
@@ -139,7 +145,7 @@ def run_sb3(algorithm: str, env_id: str, seed: int, steps: int, watch: Stopwatch
     return model.num_timesteps
 
 
-def run_one(env_id: str, algorithm: str, seed: int, started: float, whole: bool) -> Result:
+def run_one(env_id: str, algorithm: str, seed: int, started: float) -> Result:
     """Run in this process."""
     import gymnasium as gym
 
@@ -147,20 +153,20 @@ def run_one(env_id: str, algorithm: str, seed: int, started: float, whole: bool)
 
     threshold = gym.spec(env_id).reward_threshold
     assert threshold is not None
-    watch, steps = Stopwatch(started, threshold, whole), STEPS[algorithm]
+    watch, steps = Stopwatch(started, threshold, algorithm in GOES_ON), STEPS[algorithm]
     runs: dict[str, Callable[[], int]] = {"apex": lambda: run_apex(env_id, seed, steps, watch)}
     env_steps = runs.get(algorithm, lambda: run_sb3(algorithm, env_id, seed, steps, watch))()
     return watch.result(env_id, algorithm, seed, env_steps)
 
 
-def in_own_process(env_id: str, algorithm: str, seed: int, whole: bool) -> Result:
+def in_own_process(env_id: str, algorithm: str, seed: int) -> Result:
     """Start a process and wait for its result.
 
     Raises:
         RuntimeError: it failed; the message holds what it said.
     """
     command = [sys.executable, __file__, "--env", env_id, "--child", algorithm, str(seed)]
-    command += ["--started", repr(time.monotonic()), *(["--whole"] if whole else [])]
+    command += ["--started", repr(time.monotonic())]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
         raise RuntimeError(f"{algorithm} with seed {seed} failed:\n{done.stderr}")
@@ -205,13 +211,28 @@ def table(results: Sequence[Result]) -> str:
     return "\n".join([*lines, "| median | " + " | ".join(f"{median:.1f}" for median in medians) + " |"])
 
 
+def findings(results: Sequence[Result]) -> list[str]:
+    """What the table says: how many runs got there, how much they kept, and Ape-X's median by the others'."""
+    lines, medians = [], {}
+    for name in dict.fromkeys(r.algorithm for r in results):
+        runs = [r for r in results if r.algorithm == name]
+        medians[name] = statistics.median(r.seconds for r in runs)
+        lines.append(f"{name}: {sum(r.solved for r in runs)} of {len(runs)} got there within {STEPS[name]:,} steps")
+        if name in GOES_ON:
+            kept = sum(r.last_over_best >= KEPT for r in runs)
+            lines.append(
+                f"{name}: {kept} of {len(runs)} end with five evaluations of {KEPT:.0%} of the best on average"
+            )
+    others = [name for name in medians if name != "apex" and "apex" in medians]
+    return lines + [f"median of apex by that of {name}: {medians['apex'] / medians[name]:.2f}" for name in others]
+
+
 def parser() -> Parser:
     """The command line."""
     result = Parser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     result.add_argument("--env", default="NumpyCartPole-v1", help="an id with a reward threshold")
     result.add_argument("--algorithms", nargs="+", choices=STEPS, default=list(STEPS))
     result.add_argument("--seeds", nargs="+", type=int, default=list(range(10)))
-    result.add_argument("--whole", action="store_true", help="go on to the last step, to see what is kept")
     result.add_argument("--max-seconds", type=positive, help="begin no further run after so many seconds")
     result.add_argument("--out", type=Path, default=Path("results/benchmark_apex.csv"))
     result.add_argument("--child", nargs=2, help=argparse.SUPPRESS)
@@ -227,11 +248,12 @@ def measure(arguments: argparse.Namespace) -> None:
     for algorithm, seed in todo:
         if arguments.max_seconds is not None and time.monotonic() - begun > arguments.max_seconds:
             break
-        result = in_own_process(arguments.env, algorithm, seed, arguments.whole)
+        result = in_own_process(arguments.env, algorithm, seed)
         append(arguments.out, result)
         there.append(result)
         print(f"{algorithm} {seed}: {result.seconds} s, {result.env_steps} steps, solved: {result.solved}", flush=True)
-    print(table([r for r in there if r.env_id == arguments.env]))
+    here = [r for r in there if r.env_id == arguments.env]
+    print(table(here), *findings(here), sep="\n")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -240,7 +262,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         arguments = parser().parse_args(argv)
         if arguments.child is not None:
             algorithm, seed = arguments.child
-            result = run_one(arguments.env, algorithm, int(seed), arguments.started, arguments.whole)
+            result = run_one(arguments.env, algorithm, int(seed), arguments.started)
             print(json.dumps(result))
         else:
             measure(arguments)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+from gymnasium import spaces
 from gymnasium.vector import VectorEnv
 
 from agents.apex.channel import ActorChannel, Block, Episode
@@ -13,6 +14,8 @@ from agents.apex.envs import EnvSource, Seeds, actor_seeds, make_envs
 from agents.apex.features import feature_array
 from agents.apex.frozen import FrozenNetwork
 from agents.apex.loss import draw_exploration, epsilon_greedy, row_epsilons, td_error
+from agents.apex.masks import join, masks_of, penalty, refuse_dead_ends, with_mask
+from agents.apex.noise import perturbed
 from agents.apex.steps import SingleSteps, StepBuffer
 from agents.nstep import NStepAccumulator
 from agents.types import Experience, Transition, Weights
@@ -27,6 +30,7 @@ class ActorPlan(NamedTuple):
     actor: int
     life: int  # 0 at first, one more after each restart
     steps_only: bool = False  # send Experiences instead of windows
+    masked: bool = False  # whether infos say which actions are legal
 
 
 def build_actor(plan: ActorPlan, weights: Weights) -> Actor:
@@ -35,12 +39,14 @@ def build_actor(plan: ActorPlan, weights: Weights) -> Actor:
     envs = make_envs(plan.source, rows)
     epsilons = row_epsilons(config.max_epsilon, config.epsilon_alpha, config.num_actors * rows)
     own = epsilons[plan.actor * rows : (plan.actor + 1) * rows]
+    if config.exploration == "noisy":
+        own = np.zeros(rows)
     windows: NStepAccumulator | SingleSteps = NStepAccumulator(config.n_step, config.gamma, rows)
     if plan.steps_only:
         first = (plan.life * config.num_actors + plan.actor) * rows
         windows = SingleSteps(np.arange(first, first + rows))
     seeds = actor_seeds(plan.seed, plan.actor, plan.life, rows)
-    return Actor(envs, weights, config, plan.actor, own, windows, seeds)
+    return Actor(envs, weights, config, plan.actor, own, windows, seeds, plan.masked)
 
 
 class Actor:
@@ -58,6 +64,7 @@ class Actor:
         epsilons: exploration of each row, (num_envs,).
         windows: what becomes of the steps.
         seeds: of the rows and of the exploration.
+        masked: whether infos say which actions are legal; the masks are then kept beside the observations.
     """
 
     def __init__(
@@ -69,37 +76,56 @@ class Actor:
         epsilons: np.ndarray,
         windows: NStepAccumulator | SingleSteps,
         seeds: Seeds,
+        masked: bool = False,
     ) -> None:
         self.envs, self.config, self.index, self.epsilons, self.windows = envs, config, index, epsilons, windows
         self._always = np.ones_like(epsilons)
         self.generator = np.random.default_rng(seeds.actions)
         self.use(weights)
-        obs, _ = envs.reset(seed=seeds.rows)  # type: ignore[arg-type]  # SyncVectorEnv and its like take lists
+        self._actions: spaces.Discrete = envs.single_action_space  # type: ignore[assignment]  # see spaces_of
+        self._space = envs.single_observation_space
+        self._masked = masked
+        if masked:
+            self._space = with_mask(self._space, int(self._actions.n))
+        self._over = np.zeros(envs.num_envs, bool)  # rows whose next step is a reset
+        obs = self._with_masks(*envs.reset(seed=seeds.rows))  # type: ignore[arg-type]  # SyncVectorEnv takes lists
         self.buffer = StepBuffer(config.block_steps, config.n_step - 1, obs, self.values(obs))
         self.steps_since_look = 0
-        self._first_action = envs.single_action_space.start  # type: ignore[attr-defined]  # Discrete: see spaces_of
         self._first_row = index * envs.num_envs
-        self._over = np.zeros(envs.num_envs, bool)  # rows whose next step is a reset
         self._returns = np.zeros(envs.num_envs)
         self._lengths = np.zeros(envs.num_envs, int)
 
     def use(self, weights: Weights) -> None:
         """Act with these weights from now on."""
-        self.weights, self._network = weights, FrozenNetwork(weights.arrays)
+        noisy = self.config.exploration == "noisy"
+        arrays = perturbed(weights.arrays, self.generator) if noisy else weights.arrays
+        self.weights, self._network = weights, FrozenNetwork(arrays)
 
     def values(self, obs: Any) -> np.ndarray:
-        """Give the action values (E, A) of observations."""
-        return self._network(feature_array(self.envs.single_observation_space, obs))
+        """Give the action values (E, A) of observations; minus infinity where an action is illegal."""
+        q = self._network(feature_array(self._space, obs))
+        illegal = penalty(self._space, obs)
+        return q if illegal is None else q + illegal
+
+    def _with_masks(self, obs: Any, infos: dict[str, Any]) -> Any:
+        """Put the masks that infos hold beside observations, if this env has any."""
+        if not self._masked:
+            return obs
+        masks = masks_of(infos, self.envs.num_envs, int(self._actions.n))
+        refuse_dead_ends(masks, ~self._over)
+        return join(obs, masks)
 
     def collect(self, channel: ActorChannel) -> Block:
         """Take the steps of one block."""
         buffer = self.buffer
         buffer.begin()
-        chance, action = draw_exploration(self.generator, buffer.action.shape, buffer.q.shape[2])
+        if self.config.exploration == "noisy":
+            self.use(self.weights)  # with new noise
+        chance, choice = draw_exploration(self.generator, buffer.action.shape)
         for t in range(buffer.num_steps):
             self._look(channel)
             epsilons = self.epsilons if self.weights.version else self._always
-            self.step(t, epsilon_greedy(buffer.values(t), epsilons, chance[t], action[t]))
+            self.step(t, epsilon_greedy(buffer.values(t), epsilons, chance[t], choice[t]))
         return self._block()
 
     def repeat(self, actions: np.ndarray, q: np.ndarray) -> None:
@@ -125,13 +151,14 @@ class Actor:
             action: indices from 0, (E,).
             q: values of the observations to come where they are known, (E, A); else the network gives them.
         """
-        obs, reward, terminated, truncated, _ = self.envs.step(action + self._first_action)
+        obs, reward, terminated, truncated, infos = self.envs.step(action + self._actions.start)
         buffer = self.buffer
-        buffer.write(t, obs, self.values(obs) if q is None else q)
         buffer.action[t], buffer.reward[t] = action, reward
         buffer.terminated[t], buffer.truncated[t] = terminated, truncated
         valid = np.logical_not(self._over, out=buffer.valid[t])
         np.logical_or(terminated, truncated, out=self._over)
+        obs = self._with_masks(obs, infos)
+        buffer.write(t, obs, self.values(obs) if q is None else q)
         self.steps_since_look += int(np.count_nonzero(valid))
 
     def close(self) -> None:

@@ -14,23 +14,22 @@ from gymnasium.envs.registration import EnvSpec
 
 from agents.apex import checkpoint
 from agents.apex.actor import ActorPlan
+from agents.apex.building import build_cluster, build_memory, build_network
 from agents.apex.channel import Cluster
 from agents.apex.checkpoint import CheckpointError
 from agents.apex.config import ApeXConfig
-from agents.apex.envs import resolve, spaces_of
-from agents.apex.inline import InlineCluster
+from agents.apex.envs import gives_masks, resolve, spaces_of
+from agents.apex.features import batch_of_one, is_single
 from agents.apex.learner import Learner
-from agents.apex.local import LocalCluster
 from agents.apex.loggers import rewind
 from agents.apex.loss import draw_exploration, epsilon_greedy
-from agents.apex.network import DuelingNetwork, features, make_network
+from agents.apex.masks import barrier, carries_mask, penalty, with_mask
+from agents.apex.network import DuelingNetwork, features
 from agents.apex.ratio import SamplesPerInsert
-from agents.apex.ray_cluster import RayCluster
 from agents.apex.run import new_folder, run
 from agents.apex.state import restore, to_checkpoint
 from agents.apex.steps import wants_steps
-from agents.replay import PrioritizedMemory, ReplayMemory
-from agents.trees import tree_map
+from agents.replay import ReplayMemory
 
 
 class ApeX:
@@ -44,6 +43,7 @@ class ApeX:
 
     Attributes:
         policy: the network that ``predict`` uses: a plain torch module.
+        input_space: of what is learned from: ``observation_space``, with the action mask where the env gives one.
         memory: replay memory; any of ``agents.replay`` may be put here before learning.
         num_timesteps: env steps taken so far.
         planned_timesteps: where the calls of learn so far were meant to end; the last block goes a little beyond.
@@ -63,17 +63,18 @@ class ApeX:
             raise TypeError(f"config must be an ApeXConfig or None, not {config!r}")
         self.seed, self.verbose = _legal_seed(seed), verbose
         self.observation_space, self.action_space = spaces_of(self.source)
-        network = make_network(
-            self.observation_space, self.action_space, self.config.hidden_sizes, self.config.layer_norm, seed
-        )
-        self.learner = Learner(network, self.observation_space, self._make_memory(), self.config)
+        masked = gives_masks(self.source)
+        self.input_space = with_mask(self.observation_space, self.num_actions) if masked else self.observation_space
+        self.generator = np.random.default_rng(seed)
+        network = build_network(self.input_space, self.action_space, self.config, self.seed)
+        memory = build_memory(self.input_space, self.action_space, self.config, self.seed)
+        self.learner = Learner(network, self.input_space, memory, self.config, self.generator)
         self.policy = deepcopy(network).requires_grad_(False)
         self.ratio = SamplesPerInsert(self.config.samples_per_insert, self.config.warmup_steps, self.config.batch_size)
         self.best: dict[str, torch.Tensor] = self.policy.state_dict()
         self.best_return = -np.inf
         self.seconds = 0.0
         self.planned_timesteps = 0
-        self.generator = np.random.default_rng(seed)
         self.lives = [0] * self.config.num_actors  # of the actors, when the cluster is made
         self._cluster: Cluster | None = None
         self._run_folder: Path | None = None
@@ -106,7 +107,12 @@ class ApeX:
         return self
 
     def predict(
-        self, observation: Any, state: Any = None, episode_start: Any = None, deterministic: bool = True
+        self,
+        observation: Any,
+        state: Any = None,
+        episode_start: Any = None,
+        deterministic: bool = True,
+        action_masks: Any = None,
     ) -> tuple[Any, Any]:
         """Choose actions.
 
@@ -115,23 +121,38 @@ class ApeX:
             state: returned as it is; there is no memory in the policy.
             episode_start: ignored, for the same reason.
             deterministic: False explores like the most random actor.
+            action_masks: True or 1 where an action is legal, (A,) or (N, A); None allows all. The env's are in its
+                ``info["action_mask"]``.
 
         Returns:
             The action (an integer array: 0-d for one observation, (N,) for a batch) and ``state``.
         """
-        single = _is_single(self.observation_space, observation)
-        batch = _batch_of_one(observation) if single else observation
-        actions = self.greedy(self.policy, batch, 0.0 if deterministic else self.config.max_epsilon)
+        single = is_single(self.observation_space, observation)
+        batch = batch_of_one(observation) if single else observation
+        illegal = None if action_masks is None else barrier(np.atleast_2d(action_masks), self.num_actions)
+        actions = self._best(self.policy, self.observation_space, batch, illegal, deterministic)
         return (actions[0] if single else actions), state
 
-    def greedy(self, network: DuelingNetwork, obs: Any, epsilon: float = 0.0) -> np.ndarray:
-        """Best actions (N,) of a network for a batch of observations, with a chance of any other."""
+    def greedy(self, network: DuelingNetwork, obs: Any) -> np.ndarray:
+        """Best legal actions (N,) of a network for a batch of observations from ``input_space``."""
+        return self._best(network, self.input_space, obs, penalty(self.input_space, obs))
+
+    def _best(
+        self, network: DuelingNetwork, space: gym.Space, obs: Any, illegal: np.ndarray | None, greedy: bool = True
+    ) -> np.ndarray:
         with torch.inference_mode():
-            q = network(features(self.observation_space, obs)).numpy()
-        if epsilon == 0:
+            q = network(features(space, obs)).numpy()  # (N, A)
+        if illegal is not None:
+            q = q + illegal
+        if greedy:
             return q.argmax(axis=1) + self.action_space.start
-        numbers = draw_exploration(self.generator, q.shape[:1], q.shape[1])
-        return epsilon_greedy(q, np.full(len(q), epsilon), *numbers) + self.action_space.start
+        numbers = draw_exploration(self.generator, q.shape[:1])
+        return epsilon_greedy(q, np.full(len(q), self.config.max_epsilon), *numbers) + self.action_space.start
+
+    @property
+    def num_actions(self) -> int:
+        """Number of actions."""
+        return int(self.action_space.n)
 
     @property
     def memory(self) -> ReplayMemory:
@@ -142,6 +163,8 @@ class ApeX:
     def memory(self, memory: ReplayMemory) -> None:
         if self._cluster is not None:
             raise ValueError("a memory can be put in before learning, not after it has begun")
+        if carries_mask(self.input_space) and memory.observation_space != self.input_space:  # type: ignore[attr-defined]
+            raise ValueError("the env gives action masks: make the memory with this agent's input_space")
         self.learner.memory = memory
 
     @property
@@ -171,29 +194,13 @@ class ApeX:
     def cluster(self) -> Cluster:
         """Where the actors run; made when first needed."""
         if self._cluster is None:
-            self._cluster = self._make_cluster()
+            self._cluster = build_cluster(self._plans(), self.learner.weights())
         return self._cluster
 
-    def _make_cluster(self) -> Cluster:
-        steps = wants_steps(self.memory)
-        plans = [ActorPlan(self.source, self.config, self.seed, i, life, steps) for i, life in enumerate(self.lives)]
-        weights = self.learner.weights()
-        if self.config.cluster == "inline":
-            return InlineCluster(plans, weights)
-        if self.config.cluster == "ray":
-            return RayCluster(plans, weights)
-        return LocalCluster(plans, weights, self.config.max_restarts, self.config.watchdog_seconds)
-
-    def _make_memory(self) -> PrioritizedMemory:
-        return PrioritizedMemory(
-            self.observation_space,
-            self.action_space,
-            capacity=self.config.memory_size,
-            priority_exponent=self.config.priority_exponent,
-            initial_importance_sampling_exponent=self.config.importance_sampling_exponent,
-            num_annealing_steps=self.config.importance_annealing_steps,
-            seed=self.seed,
-        )
+    def _plans(self) -> list[ActorPlan]:
+        common, steps = (self.source, self.config, self.seed), wants_steps(self.memory)
+        masked = carries_mask(self.input_space)
+        return [ActorPlan(*common, i, life, steps, masked) for i, life in enumerate(self.lives)]
 
     def save(self, path: str | Path) -> None:
         """Write everything that a later agent needs to go on: whole, or not at all."""
@@ -279,22 +286,3 @@ def _legal_seed(seed: Any) -> int:
     if not isinstance(seed, (int, np.integer)) or isinstance(seed, bool) or not 0 <= seed < 1 << 63:
         raise ValueError(f"seed must be an integer from 0 to 2**63 - 1, not {seed!r}")
     return int(seed)
-
-
-def _is_single(space: gym.Space, observation: Any) -> bool:
-    """Whether it is one observation, judged by its first array."""
-    if isinstance(space, gym.spaces.Dict):
-        key = next(iter(space.spaces))
-        return _is_single(space[key], observation[key])
-    if isinstance(space, gym.spaces.Tuple):
-        return _is_single(space[0], observation[0])
-    shape, given = space.shape, np.shape(observation)
-    if given == shape:
-        return True
-    if given[1:] == shape:
-        return False
-    raise ValueError(f"the observation must have shape {shape}, or (n, ...) of it, not {given}")
-
-
-def _batch_of_one(observation: Any) -> Any:
-    return tree_map(lambda leaf: np.asarray(leaf)[None], observation)

@@ -13,6 +13,7 @@ from typing import Any
 MOST_STEPS = 10**12  # of anything that is only counted
 MOST_UNITS = 10**5  # of a layer
 CLUSTERS = ("local", "inline", "ray")
+EXPLORATIONS = ("epsilon", "noisy")
 PLACEMENTS = ("SPREAD", "DEFAULT")
 
 
@@ -37,6 +38,11 @@ class ApeXConfig:
     """Discount per step, in [0, 1]."""
     reward_scale: float = 1.0
     """What rewards are multiplied with for learning, above 0; reported returns are not touched [clipped rewards]."""
+    exploration: str = "epsilon"
+    """How actors explore: "epsilon" (a fixed share of random actions a row) or "noisy" (random weights whose spread is
+    learned, drawn anew for each block)."""
+    noisy_sigma: float = 0.5
+    """The noise's first spread, with "noisy" alone, at least 0."""
     max_epsilon: float = 0.4
     """Exploration of the most random row, the epsilon of eps ** (1 + alpha * i / (N - 1)), in [0, 1]."""
     epsilon_alpha: float = 7.0
@@ -57,6 +63,8 @@ class ApeXConfig:
     """Updates after which beta is 1."""
     hidden_sizes: tuple[int, ...] = (64, 64)
     """Units of each layer before value and advantage part [a convolutional network]."""
+    conv_channels: tuple[int, ...] = (16, 32, 32)
+    """Channels of the convolutions that pictures in the observations go through first; each halves the picture."""
     layer_norm: bool = True
     """Whether each layer is normalised before its ReLU [no]."""
     batch_size: int = 64
@@ -107,7 +115,8 @@ class ApeXConfig:
 
     def __post_init__(self) -> None:
         """Refuse values that no run could work with."""
-        object.__setattr__(self, "hidden_sizes", _sizes(self.hidden_sizes))
+        for name in ("hidden_sizes", "conv_channels"):
+            object.__setattr__(self, name, _sizes(name, getattr(self, name)))
         object.__setattr__(self, "ray_resources", _amounts(self.ray_resources))
         for name, (kind, legal, holds) in _RULES.items():
             _check(name, getattr(self, name), kind, legal, holds)
@@ -119,7 +128,7 @@ class ApeXConfig:
 
     def to_dict(self) -> dict[str, Any]:
         """Give the settings as JSON types."""
-        return {**dataclasses.asdict(self), "hidden_sizes": list(self.hidden_sizes)}
+        return {**dataclasses.asdict(self), **{n: list(getattr(self, n)) for n in ("hidden_sizes", "conv_channels")}}
 
     @classmethod
     def from_dict(cls, settings: dict[str, Any]) -> ApeXConfig:
@@ -137,9 +146,9 @@ class ApeXConfig:
         return cls.from_dict(json.loads(file.read_text())) if file.is_file() else cls()
 
 
-def _sizes(value: Any) -> tuple[int, ...]:
+def _sizes(name: str, value: Any) -> tuple[int, ...]:
     if not isinstance(value, (list, tuple)) or not all(_is_int(size) and 0 < size <= MOST_UNITS for size in value):
-        raise ValueError(f"hidden_sizes must be integers from 1 to {MOST_UNITS} such as (64, 64), not {value!r}")
+        raise ValueError(f"{name} must be integers from 1 to {MOST_UNITS} such as (64, 64), not {value!r}")
     return tuple(int(size) for size in value)
 
 
@@ -169,18 +178,24 @@ def _integer(low: int, high: int = MOST_STEPS) -> tuple:
     return (_is_int, f"an integer from {low} to {high}", lambda value: low <= value <= high)
 
 
+def _one_of(names: tuple[str, ...]) -> tuple:
+    return (lambda value: isinstance(value, str), " or ".join(map(repr, names)), names.__contains__)
+
+
 _POSITIVE = (_is_number, "a number above 0", lambda value: value > 0)
 _NOT_NEGATIVE = (_is_number, "a number of at least 0", lambda value: value >= 0)
 _UNIT = (_is_number, "a number from 0 to 1", lambda value: 0 <= value <= 1)
 _RATE = (_is_number, "a number above 0 and at most 1", lambda value: 0 < value <= 1)
 _FLAG = (lambda value: isinstance(value, bool), "True or False", lambda value: True)
 _RULES = {
-    "cluster": (lambda value: isinstance(value, str), " or ".join(map(repr, CLUSTERS)), CLUSTERS.__contains__),
+    "cluster": _one_of(CLUSTERS),
     "num_actors": _integer(1, 10**4),
     "envs_per_actor": _integer(1, 10**5),
     "n_step": _integer(1, 10**4),
     "gamma": _UNIT,
     "reward_scale": _POSITIVE,
+    "exploration": _one_of(EXPLORATIONS),
+    "noisy_sigma": _NOT_NEGATIVE,
     "max_epsilon": _UNIT,
     "epsilon_alpha": _NOT_NEGATIVE,
     "warmup_steps": _integer(1),
@@ -211,9 +226,5 @@ _RULES = {
     "watchdog_seconds": _POSITIVE,
     "ray_address": (lambda value: value is None or isinstance(value, str), "an address or None", lambda value: True),
     "ray_cpus": _NOT_NEGATIVE,
-    "ray_placement": (
-        lambda value: isinstance(value, str),
-        " or ".join(map(repr, PLACEMENTS)),
-        PLACEMENTS.__contains__,
-    ),
+    "ray_placement": _one_of(PLACEMENTS),
 }

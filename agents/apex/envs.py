@@ -13,6 +13,8 @@ import numpy as np
 from gymnasium.envs.registration import EnvSpec
 from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
 
+from agents.apex.masks import MASK
+
 TRAINING_SEEDS = 1 << 30  # env seeds below belong to actors
 EVALUATION_SEED = 1 << 30  # the first of the evaluator's, which no actor ever gets
 
@@ -104,6 +106,14 @@ def actor_seeds(seed: int, actor: int, life: int, num_rows: int) -> Seeds:
     """Spawn one seed a row; another actor, or the same after a restart (its next life), gets others."""
     *rows, actions = np.random.SeedSequence(seed, spawn_key=(actor, life)).spawn(num_rows + 1)
     return Seeds([int(row.generate_state(1, np.uint64)[0]) % TRAINING_SEEDS for row in rows], actions)
+
+
+def gives_masks(source: EnvSource) -> bool:
+    """Whether the env's infos say which actions are legal."""
+    envs = make_envs(source, 1)
+    _, infos = envs.reset(seed=EVALUATION_SEED)
+    envs.close()
+    return MASK in infos
 
 
 def spaces_of(source: EnvSource) -> tuple[gym.Space[Any], gym.spaces.Discrete]:

@@ -9,6 +9,9 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.spaces.utils import flatdim
 
+from agents.apex.masks import ActionMask
+from agents.trees import tree_map
+
 BOUNDLESS = 1e6  # a Box's bound of this size or more says nothing about what to expect
 
 
@@ -22,7 +25,8 @@ def feature_array(space: spaces.Space, obs: Any) -> np.ndarray:
         obs: array (N, ...), or a dict or tuple of such arrays for composite spaces.
 
     Returns:
-        (N, F), float32, F being Gymnasium's ``flatdim`` of the space; may share memory with ``obs``.
+        (N, F), float32, F being Gymnasium's ``flatdim`` of the space without action masks; may share memory with
+        ``obs``.
 
     Raises:
         ValueError: no network can read such a space, or a category is none of its space's.
@@ -34,6 +38,8 @@ def feature_array(space: spaces.Space, obs: Any) -> np.ndarray:
 
 
 def _parts(space: spaces.Space, obs: Any) -> Iterable[np.ndarray]:
+    if isinstance(space, ActionMask):
+        return  # says what may be done, not what is seen
     if isinstance(space, (spaces.Box, spaces.MultiBinary)):
         yield _numbers(obs)
     elif isinstance(space, spaces.Dict):
@@ -70,10 +76,31 @@ def input_range(space: spaces.Space) -> tuple[np.ndarray, np.ndarray]:
         parts = space.spaces.values() if isinstance(space, spaces.Dict) else space.spaces
         middles, halves = zip(*(input_range(part) for part in parts), strict=True)
         return np.concatenate(middles), np.concatenate(halves)
-    middle, half = np.zeros(flatdim(space)), np.ones(flatdim(space))
+    size = 0 if isinstance(space, ActionMask) else flatdim(space)
+    middle, half = np.zeros(size), np.ones(size)
     if isinstance(space, spaces.Box):
         low, high = space.low.ravel().astype(float), space.high.ravel().astype(float)
         bounded = (abs(low) < BOUNDLESS) & (abs(high) < BOUNDLESS) & (low < high)
         middle[bounded] = (low[bounded] + high[bounded]) / 2
         half[bounded] = (high[bounded] - low[bounded]) / 2
     return middle, half
+
+
+def is_single(space: spaces.Space, observation: Any) -> bool:
+    """Whether it is one observation, judged by its first array."""
+    if isinstance(space, spaces.Dict):
+        key = next(iter(space.spaces))
+        return is_single(space[key], observation[key])
+    if isinstance(space, spaces.Tuple):
+        return is_single(space[0], observation[0])
+    shape, given = space.shape, np.shape(observation)
+    if given == shape:
+        return True
+    if given[1:] == shape:
+        return False
+    raise ValueError(f"the observation must have shape {shape}, or (n, ...) of it, not {given}")
+
+
+def batch_of_one(observation: Any) -> Any:
+    """Give one observation as a batch."""
+    return tree_map(lambda leaf: np.asarray(leaf)[None], observation)

@@ -80,9 +80,9 @@ class Seat:
         actor.repeat(state["tape"], state["recent_q"])
         self._tape = [state["tape"]]
         version, actor.steps_since_look, self.channel.version = (int(count) for count in state["counters"])
-        actor.generator.bit_generator.state = json.loads(str(state["generator"]))
         arrays = {n.removeprefix("weights."): a for n, a in state.items() if n.startswith("weights.")}
         actor.use(Weights(version, arrays))
+        actor.generator.bit_generator.state = json.loads(str(state["generator"]))
         leaves = tree_leaves(actor.buffer.obs)
         return all(np.array_equal(leaf[-1], state[f"last_obs.{i}"]) for i, leaf in enumerate(leaves))
 

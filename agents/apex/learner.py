@@ -15,7 +15,9 @@ from agents.apex.adam import Adam
 from agents.apex.channel import Block, Cluster
 from agents.apex.config import ApeXConfig
 from agents.apex.loss import td_error, weighted_huber
+from agents.apex.masks import penalty
 from agents.apex.network import DuelingNetwork, FlatParameters, features, to_arrays
+from agents.apex.noise import LayerNoise, draw_noise
 from agents.apex.ratio import SamplesPerInsert
 from agents.apex.steps import wants_steps
 from agents.replay import ReplayMemory
@@ -43,13 +45,19 @@ class Learner:
         observation_space: of one env.
         memory: any memory of ``agents.replay``.
         config: of the run.
+        generator: of a noisy network's noise; others need none.
     """
 
     def __init__(
-        self, network: DuelingNetwork, observation_space: spaces.Space, memory: ReplayMemory, config: ApeXConfig
+        self,
+        network: DuelingNetwork,
+        observation_space: spaces.Space,
+        memory: ReplayMemory,
+        config: ApeXConfig,
+        generator: np.random.Generator | None = None,
     ) -> None:
         self.network, self.memory, self.config = network, memory, config
-        self._space = observation_space
+        self._space, self._generator = observation_space, generator
         self.target = deepcopy(network).requires_grad_(False)
         flat = FlatParameters(network)
         self._online_vector, self.gradient = flat.vector, flat.gradient
@@ -96,10 +104,17 @@ class Learner:
         obs = features(self._space, windows.obs)
         next_obs = features(self._space, windows.next_obs)
         with torch.no_grad():
-            q_next, q_next_target = self.network(next_obs), self.target(next_obs)
-        q = self.network(obs)
+            q_next, q_next_target = self.network(next_obs, self._noise()), self.target(next_obs, self._noise())
+        if (illegal := penalty(self._space, windows.next_obs)) is not None:
+            q_next += torch.from_numpy(illegal)
+        q = self.network(obs, self._noise())
         columns = _columns(windows, self.config.reward_scale)
         return td_error(q, *columns, q_next, q_next_target), q.detach().mean().item()
+
+    def _noise(self) -> list[LayerNoise] | None:
+        """New noise for one use of a network: the three uses of an update are independent."""
+        shapes = self.network.noise_shapes
+        return draw_noise(self._generator, shapes) if shapes and self._generator is not None else None
 
     def _descend(self, loss: Tensor, learning_rate: float) -> None:
         self.gradient.zero_()

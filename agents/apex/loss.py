@@ -22,7 +22,8 @@ def td_error(q: Array, action: Array, reward: Array, discount: Array, q_next: Ar
         action: index of the action taken there, (N,), int64.
         reward: discounted sum of the window's rewards, (N,).
         discount: factor of the value after the window, (N,), in [0, 1].
-        q_next: online values of the observation after the window, (N, A); they choose.
+        q_next: online values of the observation after the window, (N, A); they choose. Minus infinity where an
+            action is illegal.
         q_next_target: target network's values of the same observation, (N, A); they are used.
 
     Returns:
@@ -81,24 +82,33 @@ class Exploration(NamedTuple):
     """The random numbers of exploration, drawn ahead: for many steps at once that is far cheaper than for each."""
 
     chance: np.ndarray  # (..., N), in [0, 1)
-    action: np.ndarray  # (..., N), any action
+    choice: np.ndarray  # (..., N), in [0, 1)
 
 
-def draw_exploration(generator: np.random.Generator, shape: tuple[int, ...], num_actions: int) -> Exploration:
-    """Draw for each choice of an action whether it explores, and with which action."""
-    return Exploration(generator.random(shape), generator.integers(num_actions, size=shape))
+def draw_exploration(generator: np.random.Generator, shape: tuple[int, ...]) -> Exploration:
+    """Draw for each choice of an action whether it explores, and what picks the action then."""
+    return Exploration(*generator.random((2, *shape)))
 
 
-def epsilon_greedy(q: np.ndarray, epsilons: np.ndarray, chance: np.ndarray, action: np.ndarray) -> np.ndarray:
-    """Choose the best action, or with each row's epsilon any action with equal chance.
+def epsilon_greedy(q: np.ndarray, epsilons: np.ndarray, chance: np.ndarray, choice: np.ndarray) -> np.ndarray:
+    """Choose the best action, or with each row's epsilon any legal action with equal chance.
 
     Args:
-        q: action values, (N, A).
+        q: action values, (N, A); minus infinity where an action is illegal.
         epsilons: chance of a random action, (N,).
         chance: uniform numbers in [0, 1), (N,).
-        action: what is done where they are less than epsilon, (N,).
+        choice: uniform numbers in [0, 1), (N,), of the random action.
 
     Returns:
         Action indices, (N,), int64.
     """
-    return np.where(chance < epsilons, action, q.argmax(axis=1))
+    return np.where(chance < epsilons, _any_legal(q, choice), q.argmax(axis=1))
+
+
+def _any_legal(q: np.ndarray, choice: np.ndarray) -> np.ndarray:
+    """A legal action of each row, all with equal chance, (N,)."""
+    legal = q > -np.inf
+    if legal.all():
+        return (choice * q.shape[1]).astype(np.int64)
+    rank = (choice * legal.sum(axis=1)).astype(np.int64)
+    return (legal.cumsum(axis=1) > rank[:, None]).argmax(axis=1)

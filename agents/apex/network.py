@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise, zip_longest
 from typing import Any
 
@@ -13,6 +14,8 @@ from torch import Tensor, nn
 from torch.nn.functional import layer_norm, linear, relu
 
 from agents.apex.features import feature_array, input_range
+from agents.apex.images import KERNEL, PADDING, STRIDE, Image, images_in, rest
+from agents.apex.noise import LayerNoise
 
 
 def features(space: spaces.Space, obs: Any) -> Tensor:
@@ -33,35 +36,95 @@ class DuelingNetwork(nn.Module):
         num_actions: number of action values.
         hidden_sizes: units of each layer shared by value and advantage.
         layer_norm: normalise each layer before its ReLU.
+        images: where pictures lie in the input; each goes through convolutions of its own first.
+        conv_channels: of these convolutions.
+        noisy_sigma: first spread of the weights' noise; None for a network that knows no noise.
     """
 
     def __init__(
-        self, middle: np.ndarray, half: np.ndarray, num_actions: int, hidden_sizes: tuple[int, ...], layer_norm: bool
+        self,
+        middle: np.ndarray,
+        half: np.ndarray,
+        num_actions: int,
+        hidden_sizes: tuple[int, ...],
+        layer_norm: bool,
+        images: Sequence[Image] = (),
+        conv_channels: tuple[int, ...] = (),
+        noisy_sigma: float | None = None,
     ) -> None:
         super().__init__()
         self.register_buffer("scale", torch.from_numpy(1 / half).float())
         self.register_buffer("offset", torch.from_numpy(-middle / half).float())
-        sizes = (len(middle), *hidden_sizes)
+        self._images, self._rest = images, rest(len(middle), images)
+        if images:
+            self.register_buffer("images", torch.tensor([list(map(int, image)) for image in images]))
+            self.conv = nn.ModuleList(_convolutions(image.channels, conv_channels) for image in images)
+        seen = sum(image.flat(conv_channels) for image in images)
+        sizes = (seen + sum(stop - start for start, stop in self._rest), *hidden_sizes)
         self.body = nn.ModuleList(nn.Linear(size, units) for size, units in pairwise(sizes))
         self.norms = nn.ModuleList(nn.LayerNorm(units) for units in hidden_sizes if layer_norm)
         self.value = nn.Linear(sizes[-1], 1)
         self.advantage = nn.Linear(sizes[-1], num_actions)
+        layers = [*self.body, self.value, self.advantage]
+        spreads = [_sigmas(layer, noisy_sigma) for layer in layers if noisy_sigma is not None]
+        self.sigmas = nn.ModuleList(spreads)
         # functions on these are four times faster than calls of so many small modules
-        self._linear = [(layer.weight, layer.bias) for layer in (*self.body, self.value, self.advantage)]
+        self._linear: list[tuple[Tensor, Tensor]] = [(layer.weight, layer.bias) for layer in layers]
+        self._sigma: list[tuple[Tensor, Tensor]] = [(layer.weight, layer.bias) for layer in spreads]
         self._norm = [(layer.normalized_shape, layer.weight, layer.bias) for layer in self.norms]
 
     scale: Tensor
     offset: Tensor
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Give the action values (N, A) of inputs (N, F)."""
+    @property
+    def noise_shapes(self) -> list[tuple[int, int]]:
+        """Shapes (U, F) of the layers that take noise, as ``draw_noise`` takes them."""
+        return [(len(bias), weight.numel() // len(bias)) for weight, bias in self._sigma]
+
+    def forward(self, x: Tensor, noise: list[LayerNoise] | None = None) -> Tensor:
+        """Give the action values (N, A) of inputs (N, F), with noise in the weights or with their means."""
         x = torch.addcmul(self.offset, x, self.scale)
-        *body, value, advantage = self._linear
+        if self._images:
+            x = self._look(x)
+        *body, value, advantage = self._linear if noise is None else self._perturbed(noise)
         for (weight, bias), norm in zip_longest(body, self._norm):
             x = linear(x, weight, bias)
             x = relu(layer_norm(x, *norm) if norm else x)
         a = linear(x, *advantage)  # (N, A)
         return linear(x, *value) + a - a.mean(dim=1, keepdim=True)
+
+    def _look(self, x: Tensor) -> Tensor:
+        """Put what the convolutions see in place of the pictures, behind the other features."""
+        parts = [x[:, start:stop] for start, stop in self._rest]
+        for image, layers in zip(self._images, self.conv, strict=True):
+            picture = x[:, image.start : image.stop].view(len(x), *image.shape)
+            picture = picture if image.channels_first else picture.permute(0, 3, 1, 2)  # (N, C, H, W)
+            for layer in layers:  # type: ignore[attr-defined]  # a ModuleList
+                picture = relu(layer(picture))
+            parts.append(picture.permute(0, 2, 3, 1).flatten(1))
+        return torch.cat(parts, dim=1)
+
+    def _perturbed(self, noise: list[LayerNoise]) -> list[tuple[Tensor, Tensor]]:
+        """Weights and biases with noise: Fortunato et al. 2018 (arXiv 1706.10295), eq. 9, 10 and 11."""
+        layers = []
+        for (weight, bias), (sigma, sigma_bias), drawn in zip(self._linear, self._sigma, noise, strict=True):
+            inputs, outputs = torch.from_numpy(drawn.inputs), torch.from_numpy(drawn.outputs)
+            layers.append((weight + sigma * torch.outer(outputs, inputs), bias + sigma_bias * outputs))
+        return layers
+
+
+def _convolutions(channels: int, conv_channels: tuple[int, ...]) -> nn.ModuleList:
+    """Layers that each halve a picture: 3 x 3 windows, two apart."""
+    sizes = (channels, *conv_channels)
+    return nn.ModuleList(nn.Conv2d(a, b, KERNEL, STRIDE, PADDING) for a, b in pairwise(sizes))
+
+
+def _sigmas(layer: nn.Linear, sigma: float) -> nn.Linear:
+    """The noise's first spread: sigma / sqrt(inputs), section 3.2 of Fortunato et al."""
+    spread = nn.Linear(layer.in_features, layer.out_features)
+    for parameter in spread.parameters():
+        nn.init.constant_(parameter, sigma / layer.in_features**0.5)
+    return spread
 
 
 def make_network(
@@ -70,11 +133,15 @@ def make_network(
     hidden_sizes: tuple[int, ...],
     layer_norm: bool,
     seed: int,
+    conv_channels: tuple[int, ...] = (),
+    noisy_sigma: float | None = None,
 ) -> DuelingNetwork:
     """Build the network with initial weights that depend on the seed alone; torch's own generator is left as it is."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        return DuelingNetwork(*input_range(observation_space), flatdim(action_space), hidden_sizes, layer_norm)
+        ranges, images = input_range(observation_space), images_in(observation_space)
+        size = flatdim(action_space)
+        return DuelingNetwork(*ranges, size, hidden_sizes, layer_norm, images, conv_channels, noisy_sigma)
 
 
 class FlatParameters:

@@ -91,7 +91,7 @@ def _restore_memory(agent: ApeX, checkpoint: Checkpoint, memory: ReplayMemory | 
     if memory is None:
         if name not in MEMORIES:
             raise CheckpointError(f"the agent's memory was a {name}: give load() an empty one, memory={name}(...)")
-        memory = getattr(agents.replay, name)(agent.observation_space, agent.action_space, agent.config.memory_size)
+        memory = getattr(agents.replay, name)(agent.input_space, agent.action_space, agent.config.memory_size)
     memory.load_state_dict(_below("memory/", checkpoint.arrays))
     agent.memory = memory
 

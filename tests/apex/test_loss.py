@@ -74,6 +74,6 @@ def test_a_single_row_explores():
 
 def test_exploration_has_the_frequencies_that_epsilon_says():
     rows = 100_000
-    numbers = draw_exploration(np.random.default_rng(0), (rows,), 3)
+    numbers = draw_exploration(np.random.default_rng(0), (rows,))
     actions = epsilon_greedy(np.tile([0.0, 1.0, 0.5], (rows, 1)), np.full(rows, 0.3), *numbers)
     np.testing.assert_allclose(np.bincount(actions) / rows, [0.1, 0.8, 0.1], atol=0.005)
