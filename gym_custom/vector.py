@@ -23,13 +23,13 @@ from gym_custom.drivers.resets import (
     legal_rows,
     legal_seeds,
 )
-from gym_custom.drivers.row_streams import RowStreams
+from gym_custom.drivers.row_draws import RowDraws
 from gym_custom.drivers.state_layout import StateLayout
 from gym_custom.single import Snapshot, legal_render_mode, world_canvas, world_metadata, world_name
 from gym_custom.world import World, make_world, plain_params
 
 _NO_ROWS = np.zeros(0, np.int64)
-_BUILT = {"_world", "_params", "_layout", "_rules", "_actions", "_pack", "_infos", "_streams", "_all_rows", "_canvas"}
+_BUILT = {"_world", "_params", "_layout", "_rules", "_actions", "_pack", "_infos", "_draws", "_canvas"}
 """Attributes that `BatchEnv._build` sets."""
 
 
@@ -94,12 +94,7 @@ class BatchEnv(VectorEnv):
         self._actions = BatchActions(world.action_space, self.num_envs)
         self._pack = ObservationPacker(world.observation_space)
         self._infos = BatchInfos(world.labels, self.num_envs)
-        if world.step_draws:  # the numbers of steps and resets come from one sequence
-            at_once = max(world.step_draws, world.reset_draws)
-            self._streams = RowStreams(self.num_envs, 1, lambda u: [u.reshape(-1, 1)], at_once)
-        else:
-            self._streams = RowStreams(self.num_envs, world.reset_draws, self._beginnings)
-        self._all_rows = np.arange(self.num_envs)
+        self._draws = RowDraws(world, self._params, self._layout, self.num_envs)
         self._canvas: Any = None
 
     def reset(
@@ -155,7 +150,7 @@ class BatchEnv(VectorEnv):
                 raise ResetNeeded(f"rows {rows.tolist()} are finished: reset them with options['reset_mask']")
             rows = _NO_ROWS
         if self._world.step_draws:
-            self._draw(without=rows)
+            self._draws.step(rules.u, without=rows)
         rules.advance()
         self._now += 1
         rewards, terminations = rules.reward.copy(), rules.terminated.copy()
@@ -183,44 +178,17 @@ class BatchEnv(VectorEnv):
             new = [seeds[row] for row in rows.tolist()]
             for row, seed in zip(rows.tolist(), new, strict=True):
                 self._seeds[row] = seed
-            self._streams.seed(rows, new)
+            self._draws.seed(rows, new)
 
     def _begin(self, rows: np.ndarray, options: dict[str, Any]) -> None:
         """Begins an episode in each of these rows."""
-        world = self._world
-        if options and world.reset_with is not None:
-            state = world.reset_with(np, self._params, self._reset_uniforms(rows), options)
-            columns = self._layout.columns(state, len(rows))
-        elif world.step_draws:
-            columns = self._beginnings(self._reset_uniforms(rows))
-        else:
-            columns = self._streams.take(rows)
-        for block, column in zip(self._rules.blocks, columns, strict=True):
+        for block, column in zip(self._rules.blocks, self._draws.beginnings(rows, options), strict=True):
             block[:, rows] = column.T
         self._began[rows] = self._now
         if self.render_mode is not None:
             self._returns[rows] = 0.0
             if self._canvas is not None:
                 self._canvas.forget(rows)
-
-    def _beginnings(self, u: np.ndarray) -> list[np.ndarray]:
-        """Initial states from uniforms of shape (reset_draws, m), as blocks turned over."""
-        return self._layout.columns(self._world.initial_state(np, self._params, u), u.shape[1])
-
-    def _reset_uniforms(self, rows: np.ndarray) -> np.ndarray:
-        """The next numbers of a reset, of shape (reset_draws, m)."""
-        if self._world.step_draws:
-            return self._streams.take_many(rows, self._world.reset_draws)[0][..., 0]
-        return self._streams.take_uniforms(rows)
-
-    def _draw(self, without: np.ndarray) -> None:
-        """Draws the step's numbers; rows that begin anew in its place draw those of a reset instead."""
-        rows = np.delete(self._all_rows, without) if without.size else self._all_rows
-        numbers = self._streams.take_many(rows, self._world.step_draws)[0][..., 0]
-        if without.size:
-            self._rules.u[:, rows] = numbers
-        else:
-            self._rules.u[...] = numbers
 
     def _truncations(self) -> np.ndarray:
         """Which rows have reached the limit."""
@@ -274,7 +242,7 @@ class BatchEnv(VectorEnv):
     def np_random(self) -> tuple[np.random.Generator, ...]:  # type: ignore[override]
         """For each row a generator that will draw what the row draws next; using it does not move the row."""
         self._need_start("np_random")
-        return tuple(self._streams.generator(row) for row in range(self.num_envs))
+        return tuple(self._draws.generator(row) for row in range(self.num_envs))
 
     @property
     def np_random_seed(self) -> tuple[int, ...]:  # type: ignore[override]
@@ -319,12 +287,12 @@ class BatchEnv(VectorEnv):
     def __getstate__(self) -> dict[str, Any]:
         """All but what `_build` makes anew, and what it cannot know."""
         kept = {name: value for name, value in vars(self).items() if name not in _BUILT}
-        return {"kept": kept, "blocks": self._rules.blocks, "streams": self._streams.get_state()}
+        return {"kept": kept, "blocks": self._rules.blocks, "draws": self._draws.get_state()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Builds the world from its name and arguments."""
         vars(self).update(state["kept"])
         self._build()
-        self._streams.set_state(state["streams"])
+        self._draws.set_state(state["draws"])
         for block, kept in zip(self._rules.blocks, state["blocks"], strict=True):
             block[...] = kept

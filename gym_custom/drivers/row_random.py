@@ -24,7 +24,7 @@ _INIT_B, _MULT_B = 0x8B51F9DD, 0x58F38DED
 _MIX_L, _MIX_R = 0xCA01F9DD, 0x4973F715
 _PCG_MULTIPLIER = 0x2360ED051FC65DA44385DF649FCCF645
 _LOW_HALF, _HALF = np.uint64(0xFFFFFFFF), np.uint64(32)
-_TILE = 8_192  # numbers worked out at once: their temporaries stay in the cache
+_TILE = 16_384  # numbers worked out at once: their temporaries stay in the cache
 
 
 class Words(NamedTuple):
@@ -76,10 +76,13 @@ class RowGenerators:
 
     Args:
         rows: Number of rows; each must be seeded before use.
+
+    Attributes:
+        words: High and low word of the state, then of the increment, of shape (rows, 4), uint64.
     """
 
     def __init__(self, rows: int):
-        self.state, self.increment = (Words(*np.zeros((2, rows), np.uint64)) for _ in range(2))
+        self.words = np.zeros((rows, 4), np.uint64)  # what belongs to a row stands together in memory
 
     def seed(self, rows: np.ndarray, seeds: Sequence[int]) -> None:
         """Seeds these rows, each as ``np.random.default_rng(seed)`` would be.
@@ -90,9 +93,10 @@ class RowGenerators:
         """
         s_high, s_low, i_high, i_low = self._seed_words(seeds)
         increment = Words((i_high << np.uint64(1)) | (i_low >> np.uint64(63)), (i_low << np.uint64(1)) | np.uint64(1))
-        start = _add(Words(s_high, s_low), increment)  # the first step from state 0, plus the seed
-        _put(self.increment, rows, increment)
-        _put(self.state, rows, _add(_times(start, Words(*_parts([_PCG_MULTIPLIER]))), increment))
+        start = _sum(Words(s_high, s_low), increment)  # the first step from state 0, plus the seed
+        state = _sum(_product(_split(_PCG_MULTIPLIER), start), increment)
+        for column, word in enumerate((*state, *increment)):
+            self.words[rows, column] = word
 
     @staticmethod
     def _seed_words(seeds: Sequence[int]) -> np.ndarray:
@@ -105,122 +109,130 @@ class RowGenerators:
             halves = [np.array([seed >> 32 * i & 0xFFFFFFFF for seed in seeds]) for i in range(_POOL)]
         return seed_words(np.stack(halves).astype(np.uint32))
 
-    def uniforms(self, rows: np.ndarray | slice, first: np.ndarray | int, count: int) -> np.ndarray:
-        """Looks ahead without moving: numbers ``first`` to ``first + count - 1`` of each row's future.
+    def draw(self, rows: np.ndarray, items: int, draws: int = 1) -> np.ndarray:
+        """The next numbers of these rows, which move on.
 
         Args:
-            rows: Indices of shape (m,), or a slice.
-            first: Where to begin, 0 for the very next number; one integer or one a row.
+            rows: Indices of shape (m,).
+            items: Items a row.
+            draws: Numbers an item.
+
+        Returns:
+            Floats in [0, 1) as ``Generator.random`` would give them, of shape (draws, items, m).
+        """
+        out, count = np.empty((draws, items, len(rows))), draws * items
+        if count == 0:
+            return out
+        order = np.arange(1, count + 1).reshape(items, draws).T[..., None]  # (draws, items, 1)
+        factors = _sums_of_powers(count + 1)[:, order]
+        state, step = self._state_and_step(rows)
+        wide = max(1, _TILE // count)
+        for a in range(0, len(rows), wide):
+            tile = slice(a, a + wide)
+            ahead = _sum(_product(factors, _part(step, tile)), _part(state, tile))  # (draws, items, wide)
+            self.words[rows[tile], :2] = np.stack([ahead.high[-1, -1], ahead.low[-1, -1]], axis=1)
+            _look(ahead, out[..., tile])
+        return out
+
+    def uniforms(self, rows: np.ndarray, first: np.ndarray | int, count: int) -> np.ndarray:
+        """Looks around without moving: numbers ``first`` to ``first + count - 1`` of each row's future.
+
+        Args:
+            rows: Indices of shape (m,).
+            first: Where to begin, 0 for the very next number, -1 for the last one; one integer or one a row.
             count: Numbers a row.
 
         Returns:
             Floats in [0, 1) as ``Generator.random`` would give them, of shape (count, m).
         """
-        state = Words(self.state.high[rows], self.state.low[rows])  # (m,)
-        increment = Words(self.increment.high[rows], self.increment.low[rows])
-        step = _add(_times(state, Words(*_parts([_PCG_MULTIPLIER - 1]))), increment)
-        if count == 0:
-            return np.empty((0, len(state.low)))
-        if np.ndim(first):
-            return self._scattered(state, step, np.asarray(first), count)
-        factors = _sums_of_powers(int(first) + count + 1)[:, int(first) + 1 :]  # (4, count), in quarters
-        out = np.empty((count, len(state.low)))
-        wide = max(1, _TILE // count)
-        for a in range(0, len(state.low), wide):
-            tile = slice(a, a + wide)
-            _look(_tile(state, tile), _tile(step, tile), factors[:, :, None], out[:, tile])
+        at = np.asarray(first) + 1 + np.arange(count).reshape(-1, 1)  # (count, m), or (count, 1)
+        out = np.empty((count, len(rows)))
+        state, step = self._state_and_step(rows)
+        _look(_sum(_product(_sums_of_powers(_farthest(at) + 1)[:, at], step), state), out)
         return out
 
-    @staticmethod
-    def _scattered(state: Words, step: Words, first: np.ndarray, count: int) -> np.ndarray:
-        at = first + 1 + np.arange(count)[:, None]  # (count, m)
-        out = np.empty(at.shape)
-        _look(state, step, _sums_of_powers(int(at.max(initial=0)) + 1)[:, at], out)
-        return out
-
-    def advance(self, rows: np.ndarray | slice, count: np.ndarray | int) -> None:
+    def advance(self, rows: np.ndarray, count: np.ndarray | int) -> None:
         """Moves these rows on by so many numbers; one integer or one a row."""
-        state = Words(self.state.high[rows], self.state.low[rows])
-        increment = Words(self.increment.high[rows], self.increment.low[rows])
-        step = _add(_times(state, Words(*_parts([_PCG_MULTIPLIER - 1]))), increment)
-        factors = _sums_of_powers(int(np.max(count, initial=0)) + 1)[:, count]
-        _put(self.state, rows, _add(state, _times(step, Words(factors[0], factors[1]))))
+        state, step = self._state_and_step(rows)
+        factors = _sums_of_powers(_farthest(count) + 1)[:, count]
+        self.words[rows, 0], self.words[rows, 1] = _sum(_product(factors, step), state)
 
-    def words(self) -> tuple[np.ndarray, ...]:
-        """Everything that a generator is, as four arrays."""
-        return (*self.state, *self.increment)
+    def _state_and_step(self, rows: np.ndarray) -> tuple[Words, Words]:
+        """The states of these rows, and what their next steps add to them: ``(M - 1) s + inc``."""
+        s_high, s_low, i_high, i_low = self.words.take(rows, axis=0).T
+        state = Words(s_high, s_low)
+        return state, _sum(_product(_split(_PCG_MULTIPLIER - 1), state), Words(i_high, i_low))
 
     def generator(self, row: int, ahead: int = 0) -> np.random.Generator:
-        """A NumPy generator that stands where this row stands, or so many numbers further."""
+        """A NumPy generator that stands where this row stands, or so many numbers further; behind it if negative."""
         bits = np.random.PCG64(0)
-        join = lambda words: (int(words.high[row]) << 64) | int(words.low[row])  # noqa: E731
-        state: Any = {"state": join(self.state), "inc": join(self.increment)}
+        s_high, s_low, i_high, i_low = self.words[row].tolist()
+        state: Any = {"state": s_high << 64 | s_low, "inc": i_high << 64 | i_low}
         bits.state = {"bit_generator": "PCG64", "state": state, "has_uint32": 0, "uinteger": 0}
         return np.random.Generator(bits.advance(ahead))
 
 
-def _parts(numbers: list[int]) -> tuple[np.ndarray, np.ndarray]:
-    """High and low halves of 128-bit numbers."""
-    return (
-        np.array([number >> 64 & (2**64 - 1) for number in numbers], np.uint64),
-        np.array([number & (2**64 - 1) for number in numbers], np.uint64),
-    )
+@functools.cache
+def _split(*numbers: int) -> np.ndarray:
+    """Numbers of 128 bits: high word, low word and the two halves of that, of shape (4, len(numbers)), uint64."""
+    high = np.array([number >> 64 & (2**64 - 1) for number in numbers], np.uint64)
+    low = np.array([number & (2**64 - 1) for number in numbers], np.uint64)
+    return np.stack([high, low, low & _LOW_HALF, low >> _HALF])
 
 
 @functools.lru_cache(maxsize=8)
 def _table(size: int) -> np.ndarray:
-    """``1 + M + ... + M^(k-1)`` modulo 2^128 for k below size: high word, low word and its two halves, (4, size)."""
-    sums, total = [], 0
+    """``(M^k - 1) / (M - 1)`` modulo 2^128, split, for k from 0 to size and, as indices, from -1 to -size."""
+    inverse, ahead, behind = pow(_PCG_MULTIPLIER, -1, 2**128), [0], [0]
     for _ in range(size):
-        sums.append(total)
-        total = (total * _PCG_MULTIPLIER + 1) % 2**128
-    high, low = _parts(sums)
-    return np.stack([high, low, low & _LOW_HALF, low >> _HALF])
+        ahead.append((ahead[-1] * _PCG_MULTIPLIER + 1) % 2**128)
+        behind.append((behind[-1] - 1) * inverse % 2**128)
+    return _split(*ahead, *behind[:0:-1])
 
 
 def _sums_of_powers(size: int) -> np.ndarray:
-    return _table(max(64, 1 << (size - 1).bit_length()))[:, :size]
+    return _table(max(64, 1 << (size - 1).bit_length()))
 
 
-def _tile(words: Words, tile: slice) -> Words:
+def _farthest(counts: np.ndarray | int) -> int:
+    return int(np.abs(counts).max(initial=0))
+
+
+def _part(words: Words, tile: slice) -> Words:
     return Words(words.high[tile], words.low[tile])
 
 
-def _put(words: Words, rows: Any, values: Words) -> None:
-    words.high[rows], words.low[rows] = values
+def _sum(a: Words, b: Words) -> Words:
+    """``a + b`` modulo 2^128, written over a."""
+    np.add(a.low, b.low, out=a.low)
+    np.add(a.high, b.high, out=a.high)
+    np.add(a.high, a.low < b.low, out=a.high)
+    return a
 
 
-def _add(a: Words, b: Words) -> Words:
-    low = a.low + b.low
-    return Words(a.high + b.high + (low < b.low), low)
-
-
-def _times(a: Words, b: Words) -> Words:
-    return _product(a, (a.low & _LOW_HALF, a.low >> _HALF), b, (b.low & _LOW_HALF, b.low >> _HALF))
-
-
-def _product(a: Words, a_halves: tuple, b: Words, b_halves: tuple) -> Words:
-    """``a b`` modulo 2^128; the low words come in halves too, as schoolbook multiplication wants them."""
-    (a0, a1), (b0, b1) = a_halves, b_halves
+def _product(a: np.ndarray, b: Words) -> Words:
+    """``a b`` modulo 2^128, as schoolbook multiplication has it; a comes split."""
+    a_high, a_low, a0, a1 = a
+    b0, b1 = b.low & _LOW_HALF, b.low >> _HALF
+    part = a0 * b0
+    part >>= _HALF
     middle = a1 * b0
-    middle += (a0 * b0) >> _HALF
+    middle += part
     other = a0 * b1
-    other += middle & _LOW_HALF
+    other += np.bitwise_and(middle, _LOW_HALF, out=part)
+    middle >>= _HALF
+    other >>= _HALF
     high = a1 * b1
-    high += middle >> _HALF
-    high += other >> _HALF
-    high += a.low * b.high
-    high += a.high * b.low
-    return Words(high, a.low * b.low)
+    high += middle
+    high += other
+    high += np.multiply(a_low, b.high, out=part)
+    high += np.multiply(a_high, b.low, out=part)
+    return Words(high, np.multiply(a_low, b.low, out=part))
 
 
-def _look(state: Words, step: Words, factors: np.ndarray, out: np.ndarray) -> None:
-    """The numbers that states ``state + factor step`` give (XSL-RR, then the upper 53 bits as a fraction)."""
-    halves = (step.low & _LOW_HALF, step.low >> _HALF)
-    high, low = _product(Words(factors[0], factors[1]), (factors[2], factors[3]), step, halves)
-    low += state.low
-    high += state.high
-    high += low < state.low
+def _look(state: Words, out: np.ndarray) -> None:
+    """The numbers that states give (XSL-RR, then the upper 53 bits as a fraction); the states are used up."""
+    high, low = state
     low ^= high
     high >>= np.uint64(58)  # how far to rotate
     bits = low >> high

@@ -14,22 +14,25 @@ _ROW = 512  # bytes that a row's window may take anyway
 _MOST = 64  # items in a window
 _ROWS_AT_ONCE = 4_096
 
+Make = Callable[[np.ndarray], Sequence[np.ndarray]]
+"""From uniforms of shape (draws, m) to m items: for each block an array of shape (m, width)."""
+
 
 class RowStreams:
     """A sequence of items a row, each made of the row's next ``draws`` uniforms.
 
     A row's coming items stand in a window of two halves. Once the first half is used up, the second takes its place
-    and a new one is made, for all such rows in one go, as soon as any row runs dry. The generator of a row stands at
-    the beginning of its window, so that the numbers behind an item can be had again.
+    and a new one is made, for all such rows in one go, as soon as any row runs dry. The generator of a row stands
+    behind its window and can look back, so that the numbers behind an item can be had again.
 
     Args:
         num_envs: Number of rows.
         draws: Uniforms an item is made of.
-        make: From uniforms of shape (draws, m) to the m items, one array of shape (m, width) for each block.
+        make: Makes items.
         at_once: Items a row may take in one call.
     """
 
-    def __init__(self, num_envs: int, draws: int, make: Callable[[np.ndarray], Sequence[np.ndarray]], at_once: int = 1):
+    def __init__(self, num_envs: int, draws: int, make: Make, at_once: int = 1):
         self._generators = RowGenerators(num_envs)
         self._draws, self._make = draws, make
         example = make(np.full((draws, 1), 0.5))
@@ -49,7 +52,7 @@ class RowStreams:
         self._generators.seed(rows, seeds)
         self._cursor[rows] = self._begin[rows]
         for half in (0, 1):
-            self._fill(rows, half, half)
+            self._fill(rows, half)
         self._safe = 0
 
     def take(self, rows: np.ndarray) -> list[np.ndarray]:
@@ -73,25 +76,23 @@ class RowStreams:
     def take_uniforms(self, rows: np.ndarray) -> np.ndarray:
         """The numbers, of shape (draws, m), behind the next item of each of these rows, which is used up."""
         self.take(rows)
-        used = self._cursor[rows] - self._begin[rows] - 1
-        return self._generators.uniforms(rows, used * self._draws, self._draws)
+        return self._generators.uniforms(rows, (self._cursor[rows] - self._end[rows] - 1) * self._draws, self._draws)
 
     def generator(self, row: int) -> np.random.Generator:
         """A generator that will draw what this row draws next."""
-        return self._generators.generator(row, int(self._cursor[row] - self._begin[row]) * self._draws)
+        return self._generators.generator(row, int(self._cursor[row] - self._end[row]) * self._draws)
 
     def get_state(self) -> dict[str, Any]:
         """All that moves, as arrays."""
-        moving = {"store": self._store, "cursor": self._cursor, "safe": self._safe}
-        return moving | {"state": self._generators.state, "increment": self._generators.increment}
+        words = self._generators.words
+        return {"store": self._store, "cursor": self._cursor, "safe": self._safe, "generators": words}
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Goes back to what `get_state` gave."""
         for store, kept in zip(self._store, state["store"], strict=True):
             store[...] = kept
         self._cursor[...], self._safe = state["cursor"], state["safe"]
-        for mine, kept in zip(self._generators.words(), (*state["state"], *state["increment"]), strict=True):
-            mine[...] = kept
+        self._generators.words[...] = state["generators"]
 
     def _top_up(self, count: int) -> None:
         """Makes sure that every row can take so many items."""
@@ -100,22 +101,16 @@ class RowStreams:
             rows = np.flatnonzero(left <= self._half)
             for store in self._store:
                 store[rows, 0] = store[rows, 1]
-            self._fill(rows, half=1, ahead=2)
-            self._generators.advance(rows, self._half * self._draws)
+            self._fill(rows, half=1)
             self._cursor[rows] -= self._half
             left[rows] += self._half
         self._safe = int(left.min())
 
-    def _fill(self, rows: np.ndarray, half: int, ahead: int) -> None:
-        """Makes half a window of items, those that begin so many halves after the generator."""
-        count = self._half * self._draws
+    def _fill(self, rows: np.ndarray, half: int) -> None:
+        """Makes half a window of items, those that come next."""
         for a in range(0, len(rows), _ROWS_AT_ONCE):
             some = rows[a : a + _ROWS_AT_ONCE]
-            u = self._generators.uniforms(some, ahead * count, count)  # (half * draws, m)
-            u = (
-                u.reshape(self._half, self._draws, len(some))
-                .swapaxes(0, 1)
-                .reshape(self._draws, self._half * len(some))
-            )
-            for store, items in zip(self._store, self._make(u), strict=True):  # (half * m, width)
+            u = self._generators.draw(some, self._half, self._draws)  # (draws, half, m)
+            made = self._make(u.reshape(self._draws, self._half * len(some)))
+            for store, items in zip(self._store, made, strict=True):  # (half * m, width)
                 store[some, half] = items.reshape(self._half, len(some), store.shape[-1]).swapaxes(0, 1)

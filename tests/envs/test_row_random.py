@@ -30,9 +30,10 @@ def expected(seeds: list[int], count: int) -> np.ndarray:
 @given(seeds=some_seeds, first=st.integers(0, 50), count=st.integers(0, 60))
 def test_numbers_and_looking_ahead_are_numpys(seeds, first, count):
     rows = generators(seeds)
-    found = rows.uniforms(slice(None), first, count)
-    assert np.array_equal(found, expected(seeds, first + count)[first:])
-    assert np.array_equal(rows.uniforms(slice(None), 0, 3), expected(seeds, 3))  # looking moved nothing
+    all_rows, numbers = np.arange(len(seeds)), expected(seeds, first + count + 3)
+    assert np.array_equal(rows.uniforms(all_rows, first, count), numbers[first : first + count])
+    assert np.array_equal(rows.draw(all_rows, first + count)[0], numbers[: first + count])  # looking moved nothing
+    assert np.array_equal(rows.uniforms(all_rows, -first, first + 3), numbers[count:])  # and may go back
 
 
 @settings(max_examples=100, deadline=None)
@@ -42,16 +43,18 @@ def test_each_row_may_stand_elsewhere(seeds, data):
     rows, numbers = generators(seeds), expected(seeds, 205)
     wanted = np.array([numbers[move : move + 5, row] for row, move in enumerate(moves)]).T
     assert np.array_equal(rows.uniforms(np.arange(len(seeds)), moves, 5), wanted)
-    rows.advance(slice(None), moves)
-    assert np.array_equal(rows.uniforms(slice(None), 0, 5), wanted)
+    rows.advance(np.arange(len(seeds)), moves)
+    assert np.array_equal(rows.uniforms(np.arange(len(seeds)), 0, 5), wanted)
     for row, move in enumerate(moves):
         assert rows.generator(row).random() == numbers[move, row]
         assert rows.generator(row, ahead=3).random() == numbers[move + 3, row]
+        assert rows.generator(row, ahead=-int(move)).random() == numbers[0, row]
 
 
 def test_a_million_numbers_in_tiles_are_numpys():
     seeds = list(range(1_000))
-    assert np.array_equal(generators(seeds).uniforms(slice(None), 0, 1_000), expected(seeds, 1_000))
+    found = generators(seeds).draw(np.arange(1_000), 250, 4)  # (draws, items, rows)
+    assert np.array_equal(found, expected(seeds, 1_000).reshape(250, 4, 1_000).swapaxes(0, 1))
 
 
 @settings(max_examples=60, deadline=None)

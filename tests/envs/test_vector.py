@@ -152,20 +152,32 @@ def test_the_robot_among_pedestrians_equals_sync(kwargs, num_envs, mode, seed):
     compare(native, sync, seed, 40, np.random.default_rng(seed))
 
 
+at_length = {
+    "num_envs": st.integers(1, 70),
+    "mode": st.sampled_from(MODES),
+    "seed": st.integers(0, 2**140),
+    "limit": st.sampled_from([None, 3, 50]),
+    "bias": st.sampled_from([0.0, 0.7, 0.95]),
+}
+
+
 @pytest.mark.slow
+@pytest.mark.timeout(1_800)
 @settings(max_examples=600, deadline=None)
-@given(
-    chosen=st.one_of(worlds, st.tuples(st.just(MYENV), myenv_arguments)),
-    num_envs=st.integers(1, 70),
-    mode=st.sampled_from(MODES),
-    seed=st.integers(0, 2**140),
-    limit=st.sampled_from([None, 3, 50]),
-    bias=st.sampled_from([0.0, 0.7, 0.95]),
-)
+@given(chosen=worlds, **at_length)
 def test_it_equals_sync_for_long(chosen, num_envs, mode, seed, limit, bias):
     world, kwargs = chosen
     native, sync = both(world, num_envs, mode, limit, **kwargs)
     compare(native, sync, seed, 300, np.random.default_rng(seed % 2**63), bias=bias)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1_800)
+@settings(max_examples=60, deadline=None)
+@given(kwargs=myenv_arguments, **(at_length | {"num_envs": st.integers(1, 20)}))
+def test_the_robot_among_pedestrians_equals_sync_for_long(kwargs, num_envs, mode, seed, limit, bias):
+    native, sync = both(MYENV, num_envs, mode, limit, **kwargs)
+    compare(native, sync, seed, 200, np.random.default_rng(seed % 2**63), bias=bias)
 
 
 @pytest.mark.parametrize("mode", MODES, ids=lambda mode: mode.name)
