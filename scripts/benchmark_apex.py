@@ -6,7 +6,7 @@ counts with its whole time and is marked. Ape-X's runs then go on to their last 
 are stable-baselines3's with rl-zoo3's settings on the same native envs. Runs take turns, seed after seed; runs that the
 CSV already holds are not repeated.
 
-examples:
+Examples:
   python scripts/benchmark_apex.py
   python scripts/benchmark_apex.py --env NumpyCartPole-v0 --algorithms apex
 """
@@ -220,9 +220,7 @@ def findings(results: Sequence[Result]) -> list[str]:
         lines.append(f"{name}: {sum(r.solved for r in runs)} of {len(runs)} got there within {STEPS[name]:,} steps")
         if name in GOES_ON:
             kept = sum(r.last_over_best >= KEPT for r in runs)
-            lines.append(
-                f"{name}: {kept} of {len(runs)} end with five evaluations of {KEPT:.0%} of the best on average"
-            )
+            lines.append(f"{name}: {kept} of {len(runs)} end with five evaluations of {KEPT:.0%} of the best")
     others = [name for name in medians if name != "apex" and "apex" in medians]
     return lines + [f"median of apex by that of {name}: {medians['apex'] / medians[name]:.2f}" for name in others]
 

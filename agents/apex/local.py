@@ -26,11 +26,11 @@ from agents.apex.actor import ActorPlan, build_actor, run_actor
 from agents.apex.channel import ActorError, Block, Closed
 from agents.apex.mailbox import SharedMailbox
 from agents.apex.signals import HANG_UP
+from agents.apex.spawned import UNGUARDED
 from agents.types import Weights
 
 BLOCKS_UNDER_WAY = 2  # per actor: one being stored, one on its way
 STOP_SECONDS = 1.0  # until a child that does not end by itself is ended
-UNGUARDED = 78  # exit code of a child that was asked to train while it read the caller's script
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")  # what NumPy's libraries and torch read
 
 _spawn = multiprocessing.get_context("spawn")
@@ -117,16 +117,6 @@ def actor_process(plan_bytes: bytes, connection: Connection, mailbox: SharedMail
                 channel.fail(traceback.format_exc())
             except Closed:
                 return
-
-
-def leave_if_unguarded() -> None:
-    """End this process if it is a child that still reads the caller's script: no training may start there.
-
-    Raises:
-        SystemExit: It is.
-    """
-    if getattr(multiprocessing.current_process(), "_inheriting", False):  # as multiprocessing itself finds it out
-        raise SystemExit(UNGUARDED)
 
 
 def _end_with_parent() -> None:

@@ -19,9 +19,10 @@ from agents.apex.channel import Block
 from agents.apex.checkpoint import save_tensors
 from agents.apex.evaluator import Evaluator
 from agents.apex.learner import train
-from agents.apex.local import leave_if_unguarded
+from agents.apex.masks import carries_mask
 from agents.apex.reporting import Reporter
 from agents.apex.signals import Interruption
+from agents.apex.spawned import leave_if_unguarded
 
 if TYPE_CHECKING:
     from agents.apex.agent import ApeX
@@ -39,9 +40,10 @@ class Run:
 
     def __init__(self, agent: ApeX, total_steps: int, reporter: Reporter, interruption: Interruption) -> None:
         self._agent, self._total, self._reporter, self._interruption = agent, total_steps, reporter, interruption
-        self._evaluator = Evaluator(agent.source, agent.config.evaluation_episodes)
+        self._evaluator = Evaluator(agent.source, agent.config.evaluation_episodes, carries_mask(agent.input_space))
         self._clock = time.perf_counter()
         self._evaluated = self._logged = self._saved = agent.num_timesteps
+        self._counts = (agent.seconds, agent.ratio.inserted, agent.ratio.sampled)
 
     def play(self) -> None:
         """Train until the total is reached."""
@@ -104,6 +106,7 @@ class Run:
         self._tick()
         agent, ratio = self._agent, self._agent.ratio
         self._logged = agent.num_timesteps
+        pace, self._counts = self._rates(), (agent.seconds, ratio.inserted, ratio.sampled)
         self._reporter.progress(
             agent.num_timesteps,
             {
@@ -113,8 +116,20 @@ class Run:
                 "samples_per_insert": ratio.sampled / max(ratio.inserted - ratio.warmup, 1),
                 "memory_rows": len(agent.memory),
                 "restarts": getattr(agent.cluster, "restarts", 0),
+                **pace,
+                **agent.learner.health.figures(),
             },
         )
+
+    def _rates(self) -> dict[str, float]:
+        """Rows collected and rows trained a second, since the last row of the log."""
+        seconds, inserted, sampled = self._counts
+        passed = max(self._agent.seconds - seconds, 1e-9)
+        ratio = self._agent.ratio
+        return {
+            "rows_in_per_second": (ratio.inserted - inserted) / passed,
+            "rows_out_per_second": (ratio.sampled - sampled) / passed,
+        }
 
     def _evaluate(self) -> None:
         """Let the averaged network play greedily; the clock stands still meanwhile."""

@@ -5,7 +5,7 @@ import time
 
 import benchmark_apex
 import pytest
-from benchmark_apex import Result, Solved, Stopwatch, append, read, table
+from benchmark_apex import Result, Solved, Stopwatch, append, findings, read, table
 
 
 def result(algorithm="apex", seed=0, solved=True, seconds=1.0):
@@ -64,6 +64,17 @@ def test_the_table_lists_all_times_and_medians():
     ]
 
 
+def test_the_findings_count_and_compare():
+    kept = [result("apex", seed)._replace(last_over_best=share) for seed, share in enumerate((1.0, 0.95, 0.94))]
+    others = [result("dqn", 0, solved=False, seconds=8.0), result("dqn", 1, seconds=2.0)]
+    assert findings([*kept, *others]) == [
+        "apex: 3 of 3 got there within 100,000 steps",
+        "apex: 2 of 3 end with five evaluations of 95% of the best",
+        "dqn: 1 of 2 got there within 50,000 steps",
+        "median of apex by that of dqn: 0.20",
+    ]
+
+
 def test_results_are_added_to_the_file_and_read_back(tmp_path):
     path = tmp_path / "new" / "table.csv"
     assert read(path) == []
@@ -77,7 +88,7 @@ def test_results_are_added_to_the_file_and_read_back(tmp_path):
 def test_runs_that_the_file_holds_are_not_repeated(tmp_path, monkeypatch, capsys):
     ran = []
 
-    def run(env_id, algorithm, seed, whole):
+    def run(env_id, algorithm, seed):
         ran.append((algorithm, seed))
         return result(algorithm, seed)
 
@@ -95,7 +106,7 @@ def test_runs_that_the_file_holds_are_not_repeated(tmp_path, monkeypatch, capsys
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("algorithm", ["apex", "ppo"])
 def test_a_run_in_its_own_process(algorithm):
-    told = benchmark_apex.in_own_process("NumpyCartPole-v0", algorithm, 1, whole=False)
+    told = benchmark_apex.in_own_process("NumpyCartPole-v0", algorithm, 1)
     assert told.solved
     assert 2_000 <= told.env_steps <= 100_000
     assert told.seconds > 1
