@@ -10,7 +10,7 @@ $(READY): setup.py constraints.txt
 	@echo "Installing into .venv; this takes a few minutes the first time."
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[all,test,dev]"
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[all,test,dev,docs]"
 	touch $(READY)
 
 demo: $(READY)
@@ -28,6 +28,11 @@ check: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+docs: $(READY)
+	$(BIN)/python docs/environment_pages.py
+	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
+	@echo "The pages are in docs/_build/html/index.html"
 
 format: $(READY)
 	$(BIN)/ruff check --fix .

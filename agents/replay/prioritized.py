@@ -152,7 +152,7 @@ class PrioritizedMemory(RingMemory):
 
         Args:
             ids: (k,), from a Batch or from ``append``.
-            abs_td_errors: (k,), the learner's |delta|: unweighted, finite and not negative.
+            abs_td_errors: (k,), the learner's ``|delta|``: unweighted, finite and not negative.
 
         Returns:
             Number of ids whose rows are gone; these are ignored.

@@ -151,7 +151,7 @@ class QLearning:
         seed: of the policy's generator and of the env's first reset.
 
     Attributes:
-        q_values: (*sizes, A) for a single env, (N, *sizes, A) for a vector env, float64, zero at the start.
+        q_values: ``(*sizes, A)`` for a single env, ``(N, *sizes, A)`` for a vector env, float64, zero at the start.
         num_timesteps: env steps taken so far, all rows together.
         episode_returns: undiscounted return of every finished episode, in the order of their ends.
         episode_lengths: steps of every finished episode.
