@@ -29,7 +29,7 @@ with extra("agents"):
 
 assert gym_custom.World  # the import registers the ids
 
-STEPS = {"NumpyCartPole-v0": 50_000, "NumpyCartPole-v1": 50_000, "GridWorld-v0": 10_000}
+STEPS = {"NumpyCartPole-v0": 50_000, "NumpyCartPole-v1": 50_000, "GridWorld-v0": 8_000}
 EPISODES, FIRST_SEED = 100, 1 << 31  # beyond the seeds of actors and of evaluations during the training
 MOST_BYTES = 400 * 1024
 EXAMPLES = """examples:

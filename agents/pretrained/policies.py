@@ -58,7 +58,7 @@ class TablePolicy:
     """The best actions of a table of Q-values.
 
     Args:
-        q_values: (*sizes, A), where the observation is a place in a table of these sizes.
+        q_values: of shape ``(*sizes, A)``, where the observation is a place in a table of these sizes.
     """
 
     def __init__(self, q_values: np.ndarray) -> None:
