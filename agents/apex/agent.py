@@ -79,18 +79,19 @@ class ApeX:
         self._cluster: Cluster | None = None
         self._run_folder: Path | None = None
 
-    def learn(self, total_timesteps: int, progress_bar: bool = False) -> ApeX:
+    def learn(self, total_timesteps: int, progress_bar: bool = False, watch: bool = False) -> ApeX:
         """Train for so many further env steps, counted over all actors.
 
         Args:
             total_timesteps: env steps of all actors together; more than the warm-up that is still ahead.
             progress_bar: whether to show one.
+            watch: whether to open a window in which the averaged policy plays meanwhile; closing it harms nothing.
 
         Returns:
             The agent itself; ``policy`` holds the best evaluated weights (the last with ``keep_best=False``).
 
         Raises:
-            ValueError: the steps end before the warm-up does.
+            ValueError: the steps end before the warm-up does, or the env cannot be watched.
             ActorError: an actor failed more than ``max_restarts`` times in a row; carries its traceback.
             KeyboardInterrupt: after Ctrl+C, once the state is saved to the run folder and the actors have ended.
         """
@@ -103,7 +104,7 @@ class ApeX:
             raise ValueError(
                 f"total_timesteps must be more than the warm-up's {max(warmup, 0)} steps, not {total_timesteps}"
             )
-        run(self, total_timesteps, progress_bar)
+        run(self, total_timesteps, progress_bar, watch)
         return self
 
     def predict(

@@ -14,6 +14,7 @@ from torch import Tensor
 from agents.apex.adam import Adam
 from agents.apex.channel import Block, Cluster
 from agents.apex.config import ApeXConfig
+from agents.apex.health import Health
 from agents.apex.loss import td_error, weighted_huber
 from agents.apex.masks import penalty
 from agents.apex.network import DuelingNetwork, FlatParameters, features, to_arrays
@@ -66,6 +67,12 @@ class Learner:
         self._average_vector = FlatParameters(self.average).vector.data
         self.optimizer = Adam(self._online_vector.data, self.gradient, config.adam_epsilon)
         self.updates = 0
+        self.health = Health()
+
+    def store(self, block: Block) -> None:
+        """Put a block's rows into the memory."""
+        ids = self.memory.append(block.windows, block.priorities, block.source)
+        self.health.inserted(ids, self.memory.capacity)
 
     def update(self, env_steps: int) -> Update:
         """Take one gradient step and give the drawn rows their new priorities.
@@ -74,6 +81,7 @@ class Learner:
             env_steps: steps collected so far; they place the step on the learning rate's line.
         """
         batch = self.memory.sample(self.config.batch_size, **self._window)
+        self.health.drawn(batch)
         error, value = self._errors(batch.transition)
         weights = torch.from_numpy(np.asarray(batch.weights, np.float32))
         loss = weighted_huber(error, weights)
@@ -99,6 +107,10 @@ class Learner:
     def weights(self) -> Weights:
         """Copy the online network for the actors."""
         return Weights(self.updates, to_arrays(self.network))
+
+    def averaged_weights(self) -> Weights:
+        """Copy the averaged network, which is the policy so far."""
+        return Weights(self.updates, to_arrays(self.average))
 
     def _errors(self, windows: Any) -> tuple[Tensor, float]:
         obs = features(self._space, windows.obs)
@@ -160,7 +172,7 @@ def train(
                 cluster.publish(learner.weights())
                 published = learner.updates
             if (block := cluster.receive(POLL_SECONDS)) is not None:
-                learner.memory.append(block.windows, block.priorities, block.source)
+                learner.store(block)
                 ratio.insert(block.steps)
                 yield block
             else:

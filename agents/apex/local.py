@@ -104,7 +104,7 @@ def actor_process(plan_bytes: bytes, connection: Connection, mailbox: SharedMail
     """
     for number in filter(None, (signal.SIGINT, HANG_UP)):
         signal.signal(number, signal.SIG_IGN)  # Ctrl+C and a closed terminal are the learner's business
-    _end_with_parent()
+    end_with_parent()
     channel = LocalChannel(connection, mailbox)
     for attempt in itertools.count():
         try:
@@ -119,7 +119,7 @@ def actor_process(plan_bytes: bytes, connection: Connection, mailbox: SharedMail
                 return
 
 
-def _end_with_parent() -> None:
+def end_with_parent() -> None:
     """Leave at once when the learner's process is gone, even out of a step that never returns."""
     parent = multiprocessing.parent_process()
     assert parent is not None
@@ -132,8 +132,11 @@ def _end_with_parent() -> None:
 
 
 @contextmanager
-def _ctrl_c_later() -> Iterator[None]:
+def ctrl_c_later() -> Iterator[None]:
     """Processes started in here never see Ctrl+C, not even before they ignore it; the caller sees it afterwards."""
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        yield
+        return
     resource_tracker.ensure_running()  # else spawning does that, which unblocks the signal
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
@@ -143,7 +146,7 @@ def _ctrl_c_later() -> Iterator[None]:
 
 
 @contextmanager
-def _one_thread() -> Iterator[None]:
+def one_thread() -> Iterator[None]:
     """Processes started meanwhile compute on one thread each, or they would take each other's cores."""
     before = {name: os.environ.get(name) for name in THREADS}
     os.environ.update(dict.fromkeys(THREADS, "1"))
@@ -172,7 +175,7 @@ class _Child:
         self.process = _spawn.Process(
             target=actor_process, args=arguments, name=f"apex-actor-{self.plan.actor}", daemon=True
         )
-        with _ctrl_c_later(), _one_thread():
+        with ctrl_c_later(), one_thread():
             self.process.start()
         other.close()  # so that the child's end is the only one, and its death is seen here
 

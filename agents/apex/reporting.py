@@ -7,7 +7,8 @@ out; after a resume it goes on where it was):
 - ``evaluations.csv``: env_steps, updates, seconds, mean_return, std_return, min_return, max_return, mean_length,
   best_return; one row a greedy evaluation.
 - ``progress.csv``: env_steps, updates, seconds, loss, error, value, learning_rate, samples_per_insert, memory_rows,
-  version_lag, restarts; means since the row before.
+  version_lag (updates between the weights that acted and the learner's), restarts, rows_in_per_second,
+  rows_out_per_second, row_age, effective_sample_size, never_drawn (see ``health.py``); means since the row before.
 - ``episodes.csv``: env_steps, actor, row, epsilon, episode_return, length; one row a finished exploring episode.
 - ``last.apex``: the newest checkpoint, from which a run is resumed. ``best.pt``: weights of the best evaluation.
 """

@@ -7,7 +7,7 @@ import json
 import time
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +23,7 @@ from agents.apex.masks import carries_mask
 from agents.apex.reporting import Reporter
 from agents.apex.signals import Interruption
 from agents.apex.spawned import leave_if_unguarded
+from agents.apex.watching import Watcher
 
 if TYPE_CHECKING:
     from agents.apex.agent import ApeX
@@ -36,9 +37,18 @@ class Run:
         total_steps: env steps, counted over the agent's life, at which to stop.
         reporter: of figures and sentences.
         interruption: asked at every safe place.
+        watcher: shown how the policy gets on, or None.
     """
 
-    def __init__(self, agent: ApeX, total_steps: int, reporter: Reporter, interruption: Interruption) -> None:
+    def __init__(
+        self,
+        agent: ApeX,
+        total_steps: int,
+        reporter: Reporter,
+        interruption: Interruption,
+        watcher: Watcher | None = None,
+    ) -> None:
+        self._watcher = watcher
         self._agent, self._total, self._reporter, self._interruption = agent, total_steps, reporter, interruption
         self._evaluator = Evaluator(agent.source, agent.config.evaluation_episodes, carries_mask(agent.input_space))
         self._clock = time.perf_counter()
@@ -106,6 +116,8 @@ class Run:
         self._tick()
         agent, ratio = self._agent, self._agent.ratio
         self._logged = agent.num_timesteps
+        if self._watcher is not None:
+            self._watcher.publish(agent.learner.averaged_weights())
         pace, self._counts = self._rates(), (agent.seconds, ratio.inserted, ratio.sampled)
         self._reporter.progress(
             agent.num_timesteps,
@@ -188,7 +200,7 @@ def _progress_bar(agent: ApeX, total: int) -> tqdm:
     return tqdm(total=total, initial=min(agent.num_timesteps, total), unit="step", desc=agent.source.name)
 
 
-def run(agent: ApeX, total_timesteps: int, progress_bar: bool) -> None:
+def run(agent: ApeX, total_timesteps: int, progress_bar: bool, watch: bool = False) -> None:
     """Train the agent for so many further env steps.
 
     On SIGINT, SIGTERM and SIGHUP, and when an actor fails for good, the state is saved to the run folder before the
@@ -198,11 +210,14 @@ def run(agent: ApeX, total_timesteps: int, progress_bar: bool) -> None:
     (agent.run_folder / "config.json").write_text(json.dumps(agent.description(), indent=2) + "\n")
     total = agent.planned_timesteps + total_timesteps
     bar = _progress_bar(agent, total) if progress_bar else None
-    with one_torch_thread(), Interruption() as interruption:
+    with one_torch_thread(), Interruption() as interruption, ExitStack() as stack:
         try:
+            watcher = None
+            if watch:
+                watcher = stack.enter_context(closing(Watcher(agent.source, agent.learner.averaged_weights())))
             agent.cluster.start()
             reporter = Reporter(agent.run_folder, agent.verbose, bar)
-            session = Run(agent, total, reporter, interruption)
+            session = Run(agent, total, reporter, interruption, watcher)
             try:
                 session.play()
                 session.finish()

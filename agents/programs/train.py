@@ -47,6 +47,8 @@ class Options:
     """Weights to start from, such as another run's best.pt."""
     progress_bar: bool = True
     """Whether to show one."""
+    watch: bool = False
+    """Whether to open a window in which the policy plays while it learns; close it whenever you like."""
     verbose: int = 0
     """1 prints a line per episode and change of state."""
 
@@ -141,7 +143,7 @@ def main(argv: Sequence[str] | None = None, prog: str = "python -m agents train"
         if steps <= 0:
             print(f"Nothing to do: the run already has {agent.num_timesteps} of {options.total_timesteps} steps.")
             return 0
-        agent.learn(steps, progress_bar=options.progress_bar)
+        agent.learn(steps, progress_bar=options.progress_bar, watch=options.watch)
         if options.save is not None:
             agent.save(options.save)
     except KeyboardInterrupt:
