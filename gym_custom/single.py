@@ -25,6 +25,7 @@ class Snapshot(NamedTuple):
     steps: int  # since the reset
     episode_return: float  # since the reset
     terminated: bool
+    observation_space: gym.Space  # of the world that the state is of
 
 
 class SingleEnv(gym.Env):
@@ -154,15 +155,25 @@ class SingleEnv(gym.Env):
         """The present state and the counters of this environment, without the generator."""
         if self._leaves is None:
             raise ResetNeeded("call reset() before get_state()")
-        return Snapshot(self._rules.named(_copied(self._leaves)), self._steps, self._return, self._terminated)
+        state = self._rules.named(_copied(self._leaves))
+        return Snapshot(state, self._steps, self._return, self._terminated, self.observation_space)
 
     def set_state(self, snapshot: Snapshot) -> None:
-        """Goes back to what `get_state` gave, also in another environment of the same world."""
+        """Goes back to what `get_state` gave, also in another environment of the same world.
+
+        Raises:
+            TypeError: It is no snapshot, or one of another world.
+            ValueError: Its state is none of this world: of another size, dtype or shape, or seen outside the space.
+        """
         if not isinstance(snapshot, Snapshot):
             raise TypeError(f"set_state takes what get_state gave, not {snapshot!r}")
-        if type(snapshot.state) is not self._rules.kind:
-            raise TypeError(f"set_state takes a state of the same world, not {snapshot.state!r}")
-        state, self._steps, self._return, self._terminated = snapshot
+        observation = self._pack(self._rules.checked(snapshot.state))
+        if snapshot.observation_space != self.observation_space:
+            found = f"{snapshot.observation_space}, not in {self.observation_space}"
+            raise ValueError(f"set_state takes a state of the same world; this one's is observed in {found}")
+        if not self.observation_space.contains(observation):
+            raise ValueError(f"set_state takes legal states; {snapshot.state} would be observed as {observation!r}")
+        state, self._steps, self._return, self._terminated, _ = snapshot
         self._leaves, self._warned = _copied(state), False
 
     def render(self) -> Any:

@@ -260,7 +260,8 @@ class BatchEnv(VectorEnv):
         state = self._layout.state(self._rules.blocks)
         copied = type(state)(*(np.array(leaf) for leaf in state))
         finished = np.isin(np.arange(self.num_envs), self._finished_rows)
-        return Snapshot(copied, self._now - self._began, self._returns.copy(), finished)  # type: ignore[arg-type]
+        counters = (self._now - self._began, self._returns.copy(), finished)
+        return Snapshot(copied, *counters, self.observation_space)  # type: ignore[arg-type]
 
     def render(self) -> tuple[Any, ...] | None:
         """One picture a row, of its own memory, as the render mode wants it."""

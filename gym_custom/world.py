@@ -69,6 +69,30 @@ class World:
     render_fps: int = 30
     """Pictures a second in a window and in a video."""
 
+    def __post_init__(self) -> None:
+        """Refuses what no driver could draw.
+
+        Raises:
+            TypeError: A number of draws is no integer.
+            ValueError: It is negative.
+        """
+        for name in ("reset_draws", "step_draws", "max_step_draws"):
+            count = getattr(self, name)
+            if count is None and name == "max_step_draws":
+                continue
+            if isinstance(count, bool) or not isinstance(count, (int, np.integer)):
+                raise TypeError(f"{name} must be a whole number of uniforms, not {count!r}")
+            if count < 0:
+                raise ValueError(f"{name} must be a whole number of uniforms from 0 on, not {count}")
+
+
+class PlainParams(SimpleNamespace):
+    """Parameters as bare attributes: quick to read, and plain about a name that is none."""
+
+    def __getattr__(self, name: str) -> Any:
+        """What is not there."""
+        raise AttributeError(f"the world's params have no {name!r}; they have {', '.join(vars(self))}")
+
 
 def make_world(world: str | World, kwargs: Mapping[str, Any]) -> World:
     """Makes the world that a string names.
@@ -146,7 +170,7 @@ def register_spec(spec: EnvSpec) -> None:
     gym.register(**{name: getattr(spec, name) for name in names})
 
 
-def plain_params(params: Any, convert: Callable[[Any], Any] = lambda value: value) -> SimpleNamespace:
+def plain_params(params: Any, convert: Callable[[Any], Any] = lambda value: value) -> PlainParams:
     """The parameters with every property worked out once, since a property per use costs.
 
     Args:
@@ -154,10 +178,10 @@ def plain_params(params: Any, convert: Callable[[Any], Any] = lambda value: valu
         convert: Applied to each value, for example to turn tables into lists.
     """
     properties = [name for name, kind in vars(type(params)).items() if isinstance(kind, property)]
-    return SimpleNamespace(**{name: convert(getattr(params, name)) for name in (*params._fields, *properties)})
+    return PlainParams(**{name: convert(getattr(params, name)) for name in (*params._fields, *properties)})
 
 
-def recordable_params(params: Any) -> SimpleNamespace:
+def recordable_params(params: Any) -> PlainParams:
     """The plain parameters for a recording: tables may be indexed with a symbol."""
     return plain_params(params, lambda value: Table(value) if np.ndim(value) == 1 else value)
 

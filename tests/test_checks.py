@@ -314,7 +314,6 @@ def test_reset_with_that_forgets_a_draw(written):
     ("changes", "expected"),
     [
         ({"action_space": gym.spaces.MultiBinary(3)}, "must be a Discrete or a Box"),
-        ({"reset_draws": -1}, "reset_draws must be a whole number"),
         ({"step_draws": 2, "max_step_draws": 1}, "must not be less than step_draws"),
         ({"info": None, "labels": {"outcome": ("a", "b")}}, "there is no info"),
         ({"labels": {"streak": ("none", "one")}}, "only 2 labels"),

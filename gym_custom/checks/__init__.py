@@ -80,10 +80,6 @@ def _declarations(world: World) -> Iterator[str]:
     """What is wrong with the spaces and counts, before anything is called."""
     if not isinstance(world.action_space, spaces.Discrete | spaces.Box):
         yield f"the action space must be a Discrete or a Box, not {world.action_space}"
-    for name in ("reset_draws", "step_draws"):
-        count = getattr(world, name)
-        if not isinstance(count, int) or count < 0:
-            yield f"{name} must be a whole number of uniforms, not {count!r}"
     if world.max_step_draws is not None and world.max_step_draws < world.step_draws:
         yield f"max_step_draws ({world.max_step_draws}) must not be less than step_draws ({world.step_draws})"
     if world.labels and world.info is None:

@@ -73,14 +73,25 @@ _BINARY = {
 }
 
 
+class ScalarNamespace(SimpleNamespace):
+    """Functions of plain numbers; what is not given is NumPy's, where that is elementwise."""
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        """NumPy's function on plain numbers."""
+        ufunc = getattr(np, name, None)
+        if not isinstance(ufunc, np.ufunc):
+            raise AttributeError(f"xp has no {name!r} for plain numbers: a scalar world may use elementwise functions")
+        return lambda *numbers: ufunc(*numbers).item()
+
+
 @functools.cache
-def scalar_namespace() -> SimpleNamespace:
+def scalar_namespace() -> ScalarNamespace:
     """The namespace ``xp`` for rules on Python numbers."""
     functions: dict[str, Any] = {name: _fastest(name, f, _arguments(1)) for name, f in _UNARY.items()}
     functions |= {name: _fastest(name, f, _arguments(2)) for name, f in _BINARY.items()}
     functions["sign"] = _fastest("sign", _sign, _arguments(1))
     lower, upper = functions["maximum"], functions["minimum"]
-    return SimpleNamespace(
+    return ScalarNamespace(
         **functions,
         abs=abs,
         where=lambda condition, a, b: a if condition else b,

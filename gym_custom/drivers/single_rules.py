@@ -25,7 +25,7 @@ class SingleRules(NamedTuple):
     """The rules as functions of bare tuples.
 
     Attributes:
-        kind: The world's State.
+        checked: ``(state) -> parts`` refuses what is no state of the world.
         named: ``(leaves) -> State``, as the rules and the pictures want it.
         params: The parameters as the rules and the pictures want them.
         scalar: Whether all values are Python numbers.
@@ -35,7 +35,7 @@ class SingleRules(NamedTuple):
         keys: Names of the infos.
     """
 
-    kind: Callable[..., Any]
+    checked: Callable[[Any], Sequence[Any]]
     named: Callable[[Leaves], Any]
     params: Any
     scalar: bool
@@ -87,8 +87,12 @@ def _called(world: World, layout: StateLayout, scalar: bool) -> SingleRules:
         reward, terminated = world.outcome(xp, params, state, action, kind(*leaves))
         return leaves, reward, terminated, *look(leaves)
 
+    def checked(state: Any) -> Sequence[Any]:
+        layout.check(state)
+        return look(settled(state))[0]
+
     info = {} if world.info is None else world.info(xp, params, kind(*begin(_example(world, scalar), None)))
-    return SingleRules(kind, lambda leaves: kind(*leaves), params, scalar, begin, step, look, tuple(info))
+    return SingleRules(checked, lambda leaves: kind(*leaves), params, scalar, begin, step, look, tuple(info))
 
 
 class _Recorded(NamedTuple):

@@ -19,6 +19,8 @@ from contract import IDS, actions, arguments, make, make_vec, play, play_rows, s
 from gymnasium.envs.registration import EnvSpec
 from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import gym_custom
 
@@ -458,10 +460,60 @@ def test_what_is_no_state_and_no_options_is_refused_in_a_sentence(env_id):
     other.reset(seed=0)
     with pytest.raises(TypeError, match="a state of the same world"):
         env.set_state(other.get_state())
+    rows = make_vec(env_id, num_envs=3).unwrapped
+    rows.reset(seed=0)
+    with pytest.raises(ValueError, match="set_state wants the leaf"):  # all rows are no state of one
+        env.set_state(rows.get_state())
     assert same(before, env.get_state())
     for maker in (make, partial(make_vec, num_envs=2)):
         with pytest.raises(TypeError, match="options must be a dict or None, not 3"):
             maker(env_id).unwrapped.reset(options=3)
+
+
+@every_id
+@settings(max_examples=20, deadline=None)
+@given(data=st.data())
+def test_a_state_of_foreign_leaves_is_refused_and_changes_nothing(env_id, data):
+    """Each leaf in turn gets another shape or dtype, or what no observation of the space comes from."""
+    env, twin = (make(env_id).unwrapped for _ in range(2))
+    for one in (env, twin):
+        one.reset(seed=3)
+        one.step(one.action_space.sample() * 0)
+    kept = env.get_state()
+    name = data.draw(st.sampled_from(kept.state._fields))
+    leaf = np.asarray(getattr(kept.state, name))
+    foreign = [np.stack([leaf, leaf]), leaf[..., None], leaf.astype(complex), leaf.astype(str), None]
+    foreign += [leaf + 0.5] if leaf.dtype.kind in "iu" else []
+    state = kept.state._replace(**{name: data.draw(st.sampled_from(foreign))})
+    with pytest.raises(ValueError, match=f"set_state wants the leaf '{name}' as"):
+        env.set_state(kept._replace(state=state))
+    assert same(env.get_state()[:4], kept[:4])
+    assert same(env.step(0 * env.action_space.sample()), twin.step(0 * twin.action_space.sample()))
+
+
+@pytest.mark.parametrize(
+    ("env_id", "leaves"),
+    [
+        ("GridWorld-v0", {"cell": 25}),
+        ("GridWorld-v0", {"cell": -1}),
+        ("NumpyCartPole-v1", {"theta": float("nan")}),
+        ("NumpyCartPole-v1", {"x": 5.0}),
+    ],
+)
+def test_a_state_that_is_seen_outside_the_space_is_refused(env_id, leaves):
+    env = make(env_id).unwrapped
+    env.reset(seed=0)
+    kept = env.get_state()
+    with pytest.raises(ValueError, match=r"set_state takes legal states; State.* would be observed as"):
+        env.set_state(kept._replace(state=kept.state._replace(**leaves)))
+    assert same(env.get_state()[:4], kept[:4])
+
+
+def test_a_state_of_a_larger_map_is_refused_also_where_its_number_exists_here():
+    small, large = make("GridWorld-v0", size=3).unwrapped, make("GridWorld-v0", size=5, start=[0, 4]).unwrapped
+    small.reset(seed=0), large.reset(seed=0)
+    with pytest.raises(ValueError, match=r"observed in MultiDiscrete.*5 5.*, not in MultiDiscrete.*3 3"):
+        small.set_state(large.get_state())
 
 
 # --- specs
