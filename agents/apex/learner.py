@@ -161,7 +161,7 @@ def train(
     """
     published = -1
     while True:
-        if ratio.may_sample():
+        if len(learner.memory) and ratio.may_sample():  # long windows may not be through yet after the warm-up
             update = learner.update(ratio.inserted)
             ratio.sample()
             yield update

@@ -16,7 +16,7 @@ from agents.apex.evaluator import Evaluator
 from agents.replay import HindsightMemory, PrioritizedMemory, UniformMemory
 
 from .helpers import agent, parameters
-from .probes import BothMatter, ConstantReward, Failing, Quick
+from .probes import BothMatter, ConstantReward, Counting, Failing, Quick
 
 
 def table(of, name):
@@ -59,6 +59,12 @@ def test_learn_gives_the_agent_and_counts_the_steps(tmp_path):
 def test_a_warmup_longer_than_the_run_is_refused(tmp_path):
     with pytest.raises(ValueError, match=r"total_timesteps must be more than the warm-up's 100 steps, not 100"):
         agent(tmp_path).learn(100)
+
+
+def test_windows_longer_than_the_warmup_are_waited_for(tmp_path):
+    ape = agent(tmp_path, Counting, n_step=100, evaluation_interval=10_000, evaluation_episodes=1).learn(1_500)
+    assert len(ape.memory) == ape.num_timesteps - 8 * 99
+    assert ape.learner.updates * 32 / (ape.num_timesteps - 100) == pytest.approx(4.0, rel=0.05)
 
 
 def test_sb3_judges_the_trained_agent(tmp_path):

@@ -36,6 +36,29 @@ def test_a_resumed_run_equals_an_unbroken_one_to_the_last_bit(tmp_path, env, n_s
         np.testing.assert_array_equal(mine, yours)
 
 
+@pytest.mark.slow
+def test_two_thousand_updates_equal_a_thousand_a_save_a_load_and_a_thousand(tmp_path):
+    settings = {"samples_per_insert": 32.0, "warmup_steps": 80, "target_update_interval": 7, "target_update_rate": 1.0}
+    whole = agent(tmp_path / "whole", **settings).learn(2_080)
+    agent(tmp_path / "half", **settings).learn(1_080).save(tmp_path / "half.apex")
+    rest = ApeX.load(tmp_path / "half.apex")
+    half = rest.learner.updates
+    rest.resume_in(tmp_path / "rest")
+    rest.learn(1_000)
+    assert (half, rest.learner.updates) == pytest.approx((1_000, 2_000), abs=20)
+    assert rest.learner.updates == whole.learner.updates
+    for mine, yours in zip(networks(rest), networks(whole), strict=True):
+        assert all(torch.equal(value, yours[name]) for name, value in mine.items())
+    assert rest.ratio.state_dict() == whole.ratio.state_dict()
+    np.testing.assert_array_equal(rest.memory.priorities, whole.memory.priorities)
+
+
+def networks(ape):
+    """All that learning changes: online, target, averaged and best weights, and Adam's moments."""
+    parts = (ape.learner.network, ape.learner.target, ape.learner.average, ape.policy, ape.learner.optimizer)
+    return [part.state_dict() for part in parts]
+
+
 def test_two_calls_of_learn_equal_one(tmp_path):
     once = agent(tmp_path / "once").learn(1_000)
     twice = agent(tmp_path / "twice").learn(400).learn(600)
