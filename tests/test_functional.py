@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import gc
 import pickle
 import warnings
@@ -503,6 +504,44 @@ def test_uniforms_are_jax_numbers(shape):
     ours = jax.jit(functional.uniforms, static_argnums=1)(key, shape)
     assert ours.shape == shape
     assert (ours == jax.random.uniform(inner, shape)).all()
+
+
+def test_stages_change_no_result_and_hide_from_xla_what_several_places_read():
+    from gym_custom.functional.stages import in_stages
+
+    def rule(x, settings):
+        order = jnp.argsort(x, axis=0)
+        for _ in range(3):  # each element of a sum is read at two places of the next
+            x = jnp.where(x[::-1] > settings["low"], x[::-1] * 0.5, x % 3) + jnp.concatenate([x[1:], x[:1]])
+        return {"sum": x, "sorted": jnp.take_along_axis(x, order, 0), "least": x.min(0), "same": settings["low"]}
+
+    x, settings = jnp.asarray(np.random.default_rng(0).normal(size=(5, 40)), jnp.float32), {"low": jnp.float32(0.1)}
+    staged = in_stages(rule)
+    assert close(staged(x, settings), rule(x, settings), 1e-6)
+    assert close(jax.vmap(staged, (1, None))(x, settings)["sum"].T, rule(x, settings)["sum"], 1e-6)
+    both = [jax.jit(f).lower(x, settings).compile().as_text() for f in (staged, rule)]
+    assert both[0].count(" call(") > 6 > both[1].count(" call(")
+
+
+def test_calls_outside_of_jit_compile_the_rules_but_once():
+    env = functional.make("MyEnv-v0", n_pedestrians=1, n_obstacles=0)
+    traces, rule = [], env.world.transition
+
+    def counted(*args):
+        traces.append(1)
+        return rule(*args)
+
+    env = functional.JaxEnv(dataclasses.replace(env.world, transition=counted))
+    state = env.from_state(state_of(numpy_started("MyEnv-v0", n_pedestrians=1, n_obstacles=0)))
+    for _ in range(3):
+        state, *_ = env.advance(jnp.zeros(0), state, 7)
+    assert len(traces) == 1
+
+
+def numpy_started(env_id: str, **kwargs) -> gym.Env:
+    env = numpy_env(env_id, **kwargs)
+    env.reset(seed=0)
+    return env
 
 
 def test_making_many_envs_leaks_nothing():

@@ -12,6 +12,7 @@ import numpy as np
 from gymnasium import spaces
 
 from gym_custom.functional.random_numbers import uniforms
+from gym_custom.functional.stages import in_stages
 from gym_custom.world import World, load_world
 
 Array = Any
@@ -66,6 +67,10 @@ class JaxEnv:
         self.max_episode_steps = None if max_episode_steps == -1 else max_episode_steps
         self.observation_space, self.action_space = world.observation_space, world.action_space
         self.params = jax.tree.map(jnp.asarray, _tables(world.params))
+        rules = (partial(rule, jnp) for rule in (world.initial_state, world.transition, world.outcome, world.observe))
+        self._initial_state, self._transition, self._outcome, self._see = (
+            rule if world.scalar else in_stages(rule) for rule in rules
+        )
         self.num_step_draws = max(world.step_draws, world.max_step_draws or 0)
         self.num_reset_draws = world.reset_draws
         self.num_draws = self.num_step_draws + (self.num_reset_draws if autoreset else 0)
@@ -133,7 +138,7 @@ class JaxEnv:
         return _pack(self.observation_space, iter(self._parts(state, self._own(params))))
 
     def _parts(self, state: EnvState, params: Any) -> tuple[Array, ...]:
-        return tuple(jnp.asarray(part) for part in self.world.observe(jnp, params, state.world))
+        return tuple(jnp.asarray(part) for part in self._see(params, state.world))
 
     def info(self, state: EnvState, params: Any = None) -> dict[str, Array]:
         """The world's info entries in a state, as numbers."""
@@ -144,7 +149,7 @@ class JaxEnv:
     def reward(self, state: EnvState, action: Array, next_state: EnvState, params: Any = None) -> Array:
         """What the step from one state to another earned; 0 from a terminated one."""
         action, own = self._action(action), self._own(params)
-        reward, _ = self.world.outcome(jnp, own, state.world, action, next_state.world)
+        reward, _ = self._outcome(own, state.world, action, next_state.world)
         return jnp.where(state.terminated, 0, jnp.asarray(reward, self.dtype))
 
     # The rules take rows on the last axis, where XLA finds them in one piece: the next three may be given rows so.
@@ -152,9 +157,9 @@ class JaxEnv:
     def begin(self, u: Array, params: Any = None) -> EnvState:
         """First states from uniforms (num_reset_draws, ...); leaves get these trailing axes."""
         params, rows = self._own(params), u.shape[1:]
-        world = self.world.initial_state(jnp, params, u)
+        world = self._initial_state(params, u)
         if rows:  # a leaf that needs no uniforms has none yet
-            one = jax.eval_shape(partial(self.world.initial_state, jnp, params), u[(slice(None), *(0 for _ in rows))])
+            one = jax.eval_shape(partial(self._initial_state, params), u[(slice(None), *(0 for _ in rows))])
             world = jax.tree.map(lambda leaf, like: jnp.broadcast_to(leaf, (*like.shape, *rows)), world, one)
         return self.from_state(world, jnp.zeros(rows, jnp.int32))
 
@@ -165,9 +170,9 @@ class JaxEnv:
             The next state, the reward and whether the step limit is reached.
         """
         action, params, rows = self._action(action), self._own(params), state.steps.shape
-        moved = self.world.transition(jnp, params, state.world, action, u if self.num_step_draws else None)
+        moved = self._transition(params, state.world, action, u if self.num_step_draws else None)
         moved = jax.tree.map(lambda new, old: jnp.broadcast_to(new, old.shape), self._cast(moved), state.world)
-        reward, terminated = self.world.outcome(jnp, params, state.world, action, moved)
+        reward, terminated = self._outcome(params, state.world, action, moved)
         reward = jnp.broadcast_to(jnp.asarray(reward, self.dtype), rows)
         after = EnvState(moved, state.steps + 1, jnp.broadcast_to(jnp.asarray(terminated, bool), rows))
         if not self.autoreset:
