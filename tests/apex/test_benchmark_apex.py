@@ -103,7 +103,7 @@ def test_runs_that_the_file_holds_are_not_repeated(tmp_path, monkeypatch, capsys
 
 @pytest.mark.slow
 @pytest.mark.serial
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("algorithm", ["apex", "ppo"])
 def test_a_run_in_its_own_process(algorithm):
     told = benchmark_apex.in_own_process("NumpyCartPole-v0", algorithm, 1)

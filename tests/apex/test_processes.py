@@ -112,8 +112,9 @@ def kill_rounds(folder, rounds):
             for block in blocks(cluster, 4):
                 seen.append(block.windows.obs)
             victim = int(rng.integers(2))
+            time.sleep(rng.random() * 0.02)  # to meet it at any moment of its work
             os.kill(cluster.processes[victim].pid, signal.SIGKILL)
-            time.sleep(rng.random() * 0.02)
+            cluster.processes[victim].join(10)  # else a busy machine may let the next round kill it a second time
             newborn = [b for b in blocks(cluster, 12) if b.actor == victim]
             seen += [b.windows.obs for b in newborn]
             versions[number] = newborn[-1].version if newborn else None
