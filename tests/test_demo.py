@@ -13,7 +13,10 @@ import pygame
 import pytest
 from PIL import Image
 
-from gym_custom.programs import demo, play, policies, screens
+import gym_custom.__main__ as main_of_gym_custom
+from agents import __main__ as main_of_agents
+from agents import pretrained
+from gym_custom.programs import check, console, demo, play, policies, screens, values
 
 SCRIPTS = str(Path(__file__).parents[1] / "scripts")
 SHORT = ["--env", "GridWorld-v0", "--env-kwargs", "size:3"]
@@ -355,6 +358,163 @@ class TestPlay:
         assert captured.err.startswith("play: ")
         assert captured.err.count("\n") == 1
         assert sentence in captured.err
+
+
+def played(env: gym.Env, policy: Any, steps: int) -> Any:
+    """The observation after some steps."""
+    observation, _ = env.reset(seed=3)
+    for _ in range(steps):
+        observation, *_ = env.step(policy.predict(observation)[0])
+    return observation
+
+
+class TestValues:
+    def test_a_network_on_a_grid_shows_values_and_arrows_on_the_map(self):
+        env = gym.make("GridWorld-v0", render_mode="rgb_array")
+        policy = pretrained.load(env)
+        observation = played(env, policy, 2)
+        table = np.array([[policy.action_values(np.array([row, col])) for col in range(5)] for row in range(5)])
+        expected = env.unwrapped.draw_values(table)
+        assert (values.picture_with_values(env, policy)(observation) == expected).all()
+        assert abs(expected.astype(int) - env.render()).mean() > 1
+
+    def test_bars_below_the_picture_show_how_much_less_the_others_are_worth(self):
+        frame = np.full((50, 300, 3), 7, np.uint8)
+        picture = values.Bars().below(frame, np.array([1.0, 3.0, 2.0]))
+        assert (picture[:50] == frame).all()
+        panel = picture[50:].astype(int)
+        best = (panel == values.Palette.AGENT).all(axis=-1)
+        assert set(np.flatnonzero(best.any(axis=0)) // 100) == {1}
+        ground = (panel == values.Palette.PANEL).all(axis=-1)
+        heights = [int((~ground[:42, 100 * i + 50]).sum()) for i in range(3)]  # above the labels
+        assert heights[1] > heights[2] > heights[0] > 0
+        assert heights[2] == pytest.approx((heights[0] + heights[1]) / 2, abs=2)
+
+    def test_the_scale_is_that_of_the_largest_difference_so_far(self):
+        bars, frame = values.Bars(), np.zeros((20, 200, 3), np.uint8)
+        alone = values.Bars().below(frame, np.array([1.0, 1.1]))
+        bars.below(frame, np.array([0.0, 1.0]))
+        assert (bars.below(frame, np.array([1.0, 1.1])) != alone).any()
+
+    @pytest.mark.parametrize("rows", ["1", "2"])
+    def test_a_trained_pole_gets_bars_unless_they_are_not_wanted(self, rows, tmp_path):
+        arguments = ["--env", "NumpyCartPole-v1", "--policy", "trained", "--num-envs", rows]
+        arguments += ["--env-kwargs", "max_episode_steps:5"]
+        for name, more in (("with.gif", []), ("without.gif", ["--no-values"])):
+            assert demo.main([*arguments, *more, "--output", str(tmp_path / name)]) == 0
+        assert size_of(tmp_path / "with.gif")[1] > size_of(tmp_path / "without.gif")[1]
+
+    def test_what_has_no_values_is_shown_as_it_is(self):
+        env = gym.make("NumpyCartPole-v1", render_mode="rgb_array")
+        observation, _ = env.reset(seed=0)
+        picture = values.picture_with_values(env, policies.RandomModel(env.action_space, 0))
+        assert (picture(observation) == env.render()).all()
+
+
+BROKEN_WORLD = """from typing import Any, NamedTuple
+
+import numpy as np
+from gymnasium import spaces
+
+from gym_custom import World
+
+
+class Params(NamedTuple):
+    goal: float = 1.0
+
+
+class State(NamedTuple):
+    x: Any
+
+
+def initial_state(xp, params, u):
+    return State(u[0])
+
+
+def transition(xp, params, state, action, u=None):
+    return State(state.x + 0.5 * action)  # leaves the observation space
+
+
+def outcome(xp, params, state, action, next_state):
+    return next_state.x, next_state.x > 99.0
+
+
+def observe(xp, params, state):
+    return (state.x,)
+
+
+def make_world():
+    rules = (initial_state, transition, outcome, observe)
+    return World(Params(), *rules, spaces.Discrete(2), spaces.Box(0, 1, (1,), np.float32), reset_draws=1)
+"""
+
+
+class TestCheck:
+    def test_a_world_that_keeps_its_contract(self, capsys):
+        assert check.main(["GridWorld-v0", "--env-kwargs", "layout:small"]) == 0
+        assert capsys.readouterr().out.split(maxsplit=1) == ["GridWorld-v0", "keeps the contract\n"]
+
+    def test_a_world_that_does_not_is_told_why(self, tmp_path, monkeypatch, capsys):
+        (tmp_path / "leaky_world_of_a_user.py").write_text(BROKEN_WORLD)
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.syspath_prepend(str(tmp_path))
+        assert check.main(["leaky_world_of_a_user:make_world"]) == 1
+        assert "fault" in capsys.readouterr().out
+
+    def test_all_ids_are_meant_where_none_is_named(self):
+        assert {"NumpyCartPole-v1", "GridWorld-v0", "MyEnvHard-v0"} <= set(check.own_ids())
+
+    @pytest.mark.parametrize(
+        ("arguments", "sentence"),
+        [
+            (["Nowhere-v0"], "Nowhere-v0"),
+            (["CartPole-v1"], "is no world of this package"),
+            (["no_such_module:make_world"], "no_such_module"),
+            (["GridWorld-v0", "--env-kwargs", "size:none"], "none"),
+            (["--colour"], "--colour"),
+        ],
+        ids=str,
+    )
+    def test_wrong_arguments_get_one_sentence(self, arguments, sentence, capsys):
+        assert check.main(arguments) == 2
+        captured = capsys.readouterr()
+        assert captured.err.startswith("check: ")
+        assert captured.err.count("\n") == 1
+        assert sentence in captured.err
+
+
+class TestModules:
+    """``python -m gym_custom`` and ``python -m agents``, called as functions."""
+
+    @pytest.mark.parametrize("program", ["demo", "play", "check"])
+    def test_each_program_has_help_with_examples(self, program, capsys):
+        with pytest.raises(SystemExit) as stop:
+            main_of_gym_custom.main([program, "--help"])
+        assert stop.value.code == 0
+        assert f"examples:\n  python -m gym_custom {program}" in capsys.readouterr().out
+
+    def test_the_program_gets_the_rest(self, capsys):
+        assert main_of_gym_custom.main(["demo", "--env", "Nowhere-v0"]) == 2
+        assert capsys.readouterr().err.startswith("demo: ")
+
+    @pytest.mark.parametrize("main", [main_of_gym_custom.main, main_of_agents.main])
+    def test_an_unknown_program_gets_one_sentence(self, main, capsys):
+        assert main(["dem"]) == 2
+        assert capsys.readouterr().err.count("\n") == 1
+
+    def test_train_gets_the_rest(self, capsys):
+        assert main_of_agents.main([]) == 0
+        assert "train" in capsys.readouterr().out
+        assert main_of_agents.main(["train", "--env", "Nowhere-v0"]) == 2
+        assert capsys.readouterr().err.startswith("train: ")
+
+    def test_without_tqdm_there_is_no_bar_and_all_goes_on(self, monkeypatch, tmp_path, capsys):
+        monkeypatch.setitem(sys.modules, "tqdm", None)
+        assert isinstance(console.progress_bar(3, "step", True), console.NoBar)
+        assert demo.main([*SHORT, "--output", str(tmp_path / "a.gif")]) == 0
+        captured = capsys.readouterr()
+        assert "finished after 4 timesteps" in captured.out
+        assert captured.err == ""
 
 
 OWN_WORLD = """import gymnasium as gym

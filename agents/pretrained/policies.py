@@ -45,8 +45,11 @@ class NetworkPolicy:
         return values[0] if single else values
 
     def fits(self, observation_space: spaces.Space, action_space: spaces.Space) -> bool:
-        """Whether these are the spaces of the training."""
-        return (observation_space, action_space) == (self.observation_space, self.action_space)
+        """Whether these are the spaces of the training; the bounds of a Box may differ."""
+        known = self.observation_space
+        if isinstance(known, spaces.Box) and isinstance(observation_space, spaces.Box):
+            return (observation_space.shape, action_space) == (known.shape, self.action_space)
+        return (observation_space, action_space) == (known, self.action_space)
 
     @property
     def needs(self) -> str:

@@ -60,29 +60,33 @@ def _has_values(policy: Any, space: gym.Space) -> bool:
 
 
 class Bars:
-    """A panel with a bar for each action, between the least and the largest value shown so far; the best is colored."""
+    """A panel with a bar for each action: the best is full and colored, the others lack what they are worth less.
+
+    The scale is the largest difference shown so far: values of neighboring actions differ by little, and in that little
+    lies the decision.
+    """
 
     def __init__(self) -> None:
         self._canvas = Canvas()
-        self._low, self._high = np.inf, -np.inf
+        self._spread = 1e-9
 
     def below(self, frame: np.ndarray, values: np.ndarray) -> np.ndarray:
         """The frame with the panel of its action values (actions,) under it."""
-        self._low, self._high = min(self._low, float(values.min())), max(self._high, float(values.max()))
-        panel = self._canvas.frame(_draw, (frame.shape[1], self._low, self._high), np.asarray(values, float), 0, 0.0)
+        self._spread = max(self._spread, float(values.max() - values.min()))
+        panel = self._canvas.frame(_draw, (frame.shape[1], self._spread), np.asarray(values, float), 0, 0.0)
         return np.concatenate([frame, panel])
 
 
-def _draw(canvas: Canvas, params: tuple[int, float, float], values: np.ndarray) -> None:
-    width, low, high = params
+def _draw(canvas: Canvas, params: tuple[int, float], values: np.ndarray) -> None:
+    width, spread = params
     if canvas.begin((width, _HEIGHT), (0.0, 0.0, width, _HEIGHT)):
         canvas.rectangle((0, 0), (width, _HEIGHT), Palette.PANEL)
         canvas.keep()
     column, best = width / len(values), int(values.argmax())
-    for action, value in enumerate(values):
-        middle, height = (action + 0.5) * column, 2 + (_BAR - 2) * (value - low) / max(high - low, 1e-9)
-        color = Palette.AGENT if action == best else mix(Palette.MUTED, Palette.PANEL, 0.45)
-        half = min(0.38 * column, 40)
+    for action, lack in enumerate(values[best] - values):
+        middle, height = (action + 0.5) * column, _BAR - (_BAR - 3) * lack / spread
+        half, chosen = min(0.38 * column, 40), action == best
+        color = Palette.AGENT if chosen else mix(Palette.MUTED, Palette.PANEL, 0.45)
         canvas.rectangle((middle - half, 22), (middle + half, 22 + height), color, rounding=3)
-        label = f"{value:.1f}" if column < 80 else f"Q({action}) = {value:.2f}"
-        canvas.text((middle, 10), label, Palette.INK if action == best else Palette.MUTED, size=min(12, column / 3.2))
+        label = f"Q {values[best]:.1f}" if chosen else f"-{lack:.2g}"
+        canvas.text((middle, 10), label, Palette.INK if chosen else Palette.MUTED, size=min(13, column / 3.4))
