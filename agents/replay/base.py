@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+import copy
+from abc import abstractmethod
+from typing import Any
 
 import numpy as np
 from gymnasium import spaces
 
 from agents.replay.checks import check_choice, check_fraction, check_integer
-from agents.replay.memory import Draw
+from agents.replay.memory import Draw, ReplayMemory
 from agents.replay.ring import Ring
 from agents.replay.saving import check_fits, ring_from_state, ring_state, rng_from_state, rng_state
 from agents.replay.windows import sequences, transitions
@@ -18,7 +20,7 @@ DISCOUNT = 0.99
 """Gamma where none is given, as in MATLAB's replay memories."""
 
 
-class RingMemory:
+class RingMemory(ReplayMemory):
     """Rows in a ring; a child says how rows are drawn (``draw``) and what it keeps beside them.
 
     Args:
@@ -46,7 +48,7 @@ class RingMemory:
             check_fits(Ring(observation_space, action_space, 1).row_bytes() + self.extra_row_bytes, capacity)
         self.ring = Ring(observation_space, action_space, capacity)
         self.rng = np.random.default_rng(seed)
-        self.num_samples = 0  # batches drawn for training
+        self.num_samples = 0
 
     extra_row_bytes = 0
     """What a child keeps for each row beside the ring."""
@@ -93,55 +95,9 @@ class RingMemory:
         """
         self.ring.check(rows)
 
+    @abstractmethod
     def draw(self, batch_size: int, source: int | None = None) -> Draw:
         """Draw rows without gathering them."""
-        raise NotImplementedError
-
-    def sample(
-        self,
-        batch_size: int,
-        n_step: int = 1,
-        discount: float | None = None,
-        sequence_length: int = 1,
-        source: int | None = None,
-    ) -> Batch:
-        """Draw a batch for training.
-
-        Args:
-            batch_size: Rows N of the batch; a row may come more than once.
-            n_step: Steps K of the window that starts at each drawn Experience. It ends sooner at the episode's end and
-                at the newest row of its source, with the discount that belongs to its own length.
-            discount: Gamma, default 0.99.
-            sequence_length: Above 1, a sequence of that many rows T starts at each drawn Experience: all arrays of the
-                transition get the shape (N, T, ...), and the mask is False where the sequence had already ended (the
-                last row is repeated there, with reward and discount 0).
-            source: Draw only rows of this source.
-
-        Returns:
-            The Batch. Its arrays are copies.
-
-        Raises:
-            ValueError: If the memory (or the source) holds no rows or an argument is out of range; if ``n_step``,
-                ``discount`` or ``sequence_length`` is given and the rows are Transitions, whose windows are closed.
-        """
-        batch = self._batch(batch_size, n_step, discount, sequence_length, source)
-        self.num_samples += 1
-        return batch
-
-    def peek(
-        self,
-        batch_size: int,
-        n_step: int = 1,
-        discount: float | None = None,
-        sequence_length: int = 1,
-        source: int | None = None,
-    ) -> Batch:
-        """What ``sample`` would give now, leaving everything as it is: annealing and random numbers too."""
-        state = self.rng.bit_generator.state
-        try:
-            return self._batch(batch_size, n_step, discount, sequence_length, source)
-        finally:
-            self.rng.bit_generator.state = state
 
     def _batch(
         self, batch_size: int, n_step: int, discount: float | None, sequence_length: int, source: int | None
@@ -149,8 +105,8 @@ class RingMemory:
         if self.ring.kind is Transition:
             if n_step != 1 or sequence_length != 1 or discount is not None:
                 raise ValueError("n_step, discount and sequence_length are for Experiences; these rows are Transitions")
-            slots, *drawn = self.draw(batch_size, source)
-            return Batch(cast(Transition, self.ring.record(slots)), *drawn)
+            slots, ids, weights, probabilities = self.draw(batch_size, source)
+            return Batch(self.ring.record(slots), ids, weights, probabilities)
         gamma = DISCOUNT if discount is None else check_fraction("discount", discount)
         return self.gather(self.draw(batch_size, source), n_step, gamma, sequence_length)
 
@@ -203,7 +159,12 @@ class RingMemory:
         appended next starts new windows and episodes, since the environments of a resumed run start anew.
 
         Raises:
-            ValueError: If the state does not fit these spaces. Nothing is changed then.
+            ValueError: If an entry is missing, broken, or does not fit these spaces. Nothing is changed then.
         """
-        ring, rng = ring_from_state(self.ring, state), rng_from_state(state)
-        self.ring, self.rng = ring, rng
+        loaded = copy.copy(self)
+        loaded._take_over(state)  # may fail half-way, when only the copy has changed
+        self.__dict__.update(vars(loaded))
+
+    def _take_over(self, state: dict[str, np.ndarray]) -> None:
+        """Bind all attributes anew from a saved state; what they were bound to stays as it is."""
+        self.ring, self.rng = ring_from_state(self.ring, state), rng_from_state(state)

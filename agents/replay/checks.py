@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+_FLOAT, _INTEGER, _BITS = np.dtype(np.float64), np.dtype(np.int64), np.dtype(np.uint64)
+
 
 def check_integer(name: str, value: Any, least: int) -> int:
     """``value`` as an int, where it is a whole number of at least ``least`` (``1e4`` is one); else ValueError."""
@@ -33,6 +35,17 @@ def check_fraction(name: str, value: Any) -> float:
     return float(value)
 
 
+def check_epsilon(name: str, value: Any) -> float:
+    """``value`` as a float, where it is finite and not negative; else ValueError."""
+    try:
+        good = bool(0 <= value < np.inf)
+    except (TypeError, ValueError):
+        good = False
+    if not good:
+        raise ValueError(f"{name} must be finite and not negative, got {value!r}")
+    return float(value)
+
+
 def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> str:
     """``value``, where it is one of ``choices``; else ValueError."""
     if value not in choices:
@@ -42,10 +55,11 @@ def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> str:
 
 def check_priorities(name: str, values: Any, num_rows: int, largest: float = np.inf) -> np.ndarray:
     """Priorities as float64 (num_rows,) in [0, largest), else ValueError that names the first bad row."""
-    values = np.asarray(values, np.float64)
+    if type(values) is not np.ndarray or values.dtype is not _FLOAT:
+        values = np.asarray(values, np.float64)
     if values.shape != (num_rows,):
         raise ValueError(f"{name} must have shape ({num_rows},), one for each row, got {values.shape}")
-    if largest_bits(values) >= float_bits(largest):
+    if largest_bits(values) >= bits_of(largest):
         good = (values >= 0) & (values < largest)
         if good.all():  # just a negative zero
             return values
@@ -61,21 +75,21 @@ def largest_bits(values: np.ndarray) -> int:
     One pass tells what else takes several: patterns of negative, infinite and NaN floats are larger than those of all
     others, which are in the order of the numbers. Only a negative zero looks bad and is none.
     """
-    bits = values.view(np.uint64)
+    bits = values.view(_BITS)
     return bits.item(bits.argmax()) if len(bits) else 0
 
 
 @functools.lru_cache(maxsize=64)
-def float_bits(value: float) -> int:
+def bits_of(value: float) -> int:
     """The bit pattern of a float64 as an unsigned number."""
-    return int(np.float64(value).view(np.uint64))
+    return int(np.float64(value).view(_BITS))
 
 
 def check_ids(ids: Any) -> np.ndarray:
     """Ids as int64 (k,), else TypeError or ValueError."""
-    ids = np.asarray(ids)
-    if ids.dtype == np.int64 and ids.ndim == 1:
+    if type(ids) is np.ndarray and ids.dtype is _INTEGER and ids.ndim == 1:
         return ids
+    ids = np.asarray(ids)
     if ids.dtype.kind not in "iu" and ids.size:
         raise TypeError(f"ids must be integers, got {ids.dtype}")
     if ids.ndim != 1:

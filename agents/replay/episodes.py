@@ -36,7 +36,7 @@ class EpisodeIndex:
             return
         slots = ids % self.ring.capacity
         self._last[slots] = -1
-        ended = self.ring.table["terminated"][slots] | self.ring.table["truncated"][slots]
+        ended = self.ring.columns["terminated"][slots] | self.ring.columns["truncated"][slots]
         for end in ids[ended]:  # once an episode, not once a row
             self._take_in(int(end))
 

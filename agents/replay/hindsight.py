@@ -11,6 +11,7 @@ from gymnasium import spaces
 
 from agents.replay.checks import check_choice, check_fraction, check_integer
 from agents.replay.episodes import EpisodeIndex
+from agents.replay.memory import ReplayMemory
 from agents.replay.prioritized import PrioritizedMemory
 from agents.replay.uniform import UniformMemory
 from agents.replay.windows import fold, follow
@@ -30,13 +31,14 @@ def _setting(name: str) -> Any:
     return property(lambda self: getattr(self.memory, name), assign)
 
 
-class HindsightMemory:
+class HindsightMemory(ReplayMemory):
     """Replay memory that replaces goals by what the same episode achieved later.
 
     Of the rows of a batch, a share of num_goal_samples / (num_goal_samples + 1) gets another goal: what was achieved
     after a random later step of its episode ("future"), after its last step ("final") or after any step ("episode").
     Reward and termination of every step of the window are then worked out anew for that one goal, and the window is
-    cut where the goal is reached. Rows whose episode has not ended keep their goal; ``num_open`` counts them.
+    cut where the goal is reached; all rows of a sequence have one goal, and the mask ends there. Rows whose episode has
+    not ended keep their goal; ``num_open`` counts them.
 
     Goals are replaced when rows are drawn, so priorities belong to the stored rows.
 
@@ -91,6 +93,8 @@ class HindsightMemory:
     priority_exponent = _setting("priority_exponent")
     initial_importance_sampling_exponent = _setting("initial_importance_sampling_exponent")
     num_annealing_steps = _setting("num_annealing_steps")
+    num_samples = _setting("num_samples")
+    rng = _setting("rng")
 
     def __len__(self) -> int:
         return len(self.memory)
@@ -106,7 +110,7 @@ class HindsightMemory:
         """Most rows that are held."""
         return self.memory.capacity
 
-    def append(self, rows: Experience, priorities: Any = None, source: Any = 0) -> np.ndarray:
+    def append(self, rows: Experience | Transition, priorities: Any = None, source: Any = 0) -> np.ndarray:
         """Store Experiences, as the wrapped memory does."""
         if not isinstance(rows, Experience):
             raise TypeError(f"hindsight needs rows of kind Experience, got {type(rows).__name__}")
@@ -116,41 +120,12 @@ class HindsightMemory:
         """Give rows new priorities, as the wrapped memory does."""
         return self.memory.update_priorities(ids, abs_td_errors)
 
-    def sample(
-        self,
-        batch_size: int,
-        n_step: int = 1,
-        discount: float | None = None,
-        sequence_length: int = 1,
-        source: int | None = None,
-    ) -> Batch:
-        """Draw a batch for training, as the wrapped memory does, and replace goals.
+    def _mark(self) -> Any:
+        return super()._mark(), self.num_open
 
-        Args:
-            batch_size: Rows N of the batch.
-            n_step: Steps of a window; it ends sooner where its goal is reached.
-            discount: Gamma, default the one of the constructor.
-            sequence_length: Rows T of a sequence; all have one goal, and the mask ends where it is reached.
-            source: Draw only rows of this source.
-        """
-        batch = self._batch(batch_size, n_step, discount, sequence_length, source)
-        self.memory.num_samples += 1
-        return batch
-
-    def peek(
-        self,
-        batch_size: int,
-        n_step: int = 1,
-        discount: float | None = None,
-        sequence_length: int = 1,
-        source: int | None = None,
-    ) -> Batch:
-        """What ``sample`` would give now, leaving everything as it is."""
-        state, num_open = self.memory.rng.bit_generator.state, self.num_open
-        try:
-            return self._batch(batch_size, n_step, discount, sequence_length, source)
-        finally:
-            self.memory.rng.bit_generator.state, self.num_open = state, num_open
+    def _return_to(self, mark: Any) -> None:
+        state, self.num_open = mark
+        super()._return_to(state)
 
     def state_dict(self) -> dict[str, np.ndarray]:
         """The wrapped memory's state; the functions are the caller's to give again."""

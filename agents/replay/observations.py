@@ -7,6 +7,7 @@ import functools
 import numpy as np
 
 from agents.replay.spaces import Layout
+from agents.replay.streams import Rows
 
 
 class ObservationStore:
@@ -40,6 +41,13 @@ class ObservationStore:
         self._free[self._num_free : self._num_free + len(places)] = places
         self._num_free += len(places)
 
+    def keep(self, batch: list[np.ndarray], rows: np.ndarray | int) -> np.ndarray | int:
+        """Store one row of a batch, or several (k,), in unused own places; gives their indices."""
+        places = self.reserve(1).item() if isinstance(rows, int) else self.reserve(len(rows))
+        for store, array in zip(self.arrays, batch, strict=True):
+            store[places] = array[rows]
+        return places
+
     def write(self, places: np.ndarray, arrays: list[np.ndarray]) -> None:
         """Store a batch, one row a place."""
         for store, array in zip(self.arrays, arrays, strict=True):
@@ -62,20 +70,21 @@ class ObservationStore:
         self._free, self._num_free = free, self._num_free + more
 
 
-def same_rows(first: list[np.ndarray], second: list[np.ndarray]) -> np.ndarray:
-    """Which rows of two batches are equal byte for byte, (N,): C-contiguous arrays (N, ...) of the same dtypes."""
-    same: np.ndarray | None = None
-    for one, other in zip(first, second, strict=True):
-        if one.size:
-            equal = _words(one) == _words(other)
-            equal = equal[:, 0] if equal.shape[1] == 1 else np.logical_and.reduce(equal, 1)
-            same = equal if same is None else same & equal
-    return np.ones(len(first[0]), bool) if same is None else same
+def torn_rows(first: list[np.ndarray], of_first: Rows, second: list[np.ndarray], of_second: Rows) -> np.ndarray | None:
+    """Which rows of two batches differ in any byte, (k,), or None; only some rows of each are compared.
 
-
-def _words(array: np.ndarray) -> np.ndarray:
-    """The bytes of each row, (N, W), in the widest words that divide it."""
-    return array.reshape(len(array), -1).view(_word(array.nbytes // len(array)))
+    The arrays (N, ...) of both are C-contiguous and of the same dtypes.
+    """
+    torn: np.ndarray | None = None
+    for place, one in enumerate(first):
+        rows, others = one[of_first], second[place][of_second]
+        if rows.size:
+            word = _word(rows.nbytes // len(rows))
+            equal = rows.reshape(-1).view(word) == others.reshape(-1).view(word)
+            if not equal.item(equal.argmin()):
+                differ = ~np.logical_and.reduce(equal.reshape(len(rows), -1), 1)
+                torn = differ if torn is None else torn | differ
+    return None if torn is None else torn.nonzero()[0]
 
 
 @functools.cache

@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+import math
+import sys
 from typing import Any
 
 import numpy as np
 from gymnasium import spaces
 
 from agents.replay.base import RingMemory
-from agents.replay.checks import check_choice, check_fraction, check_ids, check_integer, check_priorities
+from agents.replay.checks import (
+    check_choice,
+    check_epsilon,
+    check_fraction,
+    check_ids,
+    check_integer,
+    check_priorities,
+)
 from agents.replay.extremes import Extreme
 from agents.replay.masses import random_masses
 from agents.replay.memory import Draw
 from agents.replay.ranks import Ranking
+from agents.replay.saving import saved_array, saved_choice, saved_integer, saved_number
 from agents.replay.streams import check_source
 from agents.replay.sum_tree import SumTree
 from agents.types import Experience, Transition
@@ -72,9 +82,8 @@ class PrioritizedMemory(RingMemory):
         self._exponent = check_fraction("priority_exponent", priority_exponent)
         self.initial_importance_sampling_exponent = initial_importance_sampling_exponent
         self.num_annealing_steps = num_annealing_steps
-        if not 0 <= priority_epsilon < np.inf:
-            raise ValueError(f"priority_epsilon must be finite and not negative, got {priority_epsilon!r}")
-        self.priority_epsilon, self.stratified = float(priority_epsilon), bool(stratified)
+        self.priority_epsilon = check_epsilon("priority_epsilon", priority_epsilon)
+        self.stratified = bool(stratified)
         self.weight_norm = check_choice("weight_norm", weight_norm, WEIGHT_NORMS)
         self.prioritization = check_choice("prioritization", prioritization, PRIORITIZATIONS)
         super().__init__(observation_space, action_space, capacity, check_memory, seed)
@@ -121,22 +130,7 @@ class PrioritizedMemory(RingMemory):
         return self._raw[self.ring.alive_slots()]
 
     def append(self, rows: Experience | Transition, priorities: Any = None, source: Any = 0) -> np.ndarray:
-        """Store rows, in order.
-
-        Args:
-            rows: Transitions or Experiences, whichever this memory holds. Of more than ``capacity`` rows the newest
-                are kept.
-            priorities: Raw priorities, (N,), finite and not negative. Default: the largest one present, 1 in an empty
-                memory.
-            source: The rows' stream, one integer or (N,). Rows of one source must come in the order in which they
-                happened.
-
-        Returns:
-            Ids, (N,), int64, one for every row given.
-
-        Raises:
-            TypeError, ValueError: As ``validate_experience``, or for a bad priority. Nothing is written then.
-        """
+        """Store rows, as :meth:`ReplayMemory.append` says."""
         checked = self.ring.check(rows)
         source = check_source(source, checked.num_rows)
         if priorities is None:
@@ -148,23 +142,11 @@ class PrioritizedMemory(RingMemory):
         return ids
 
     def update_priorities(self, ids: Any, abs_td_errors: Any) -> int:
-        """Give rows new raw priorities; where an id comes twice, the last one counts.
-
-        Args:
-            ids: (k,), from a Batch or from ``append``.
-            abs_td_errors: (k,), the learner's ``|delta|``: unweighted, finite and not negative.
-
-        Returns:
-            Number of ids whose rows are gone; these are ignored.
-
-        Raises:
-            ValueError: If a priority is NaN, infinite or negative: the message names the row, nothing is written.
-        """
+        """Give rows new raw priorities, as :meth:`ReplayMemory.update_priorities` says."""
         ids = check_ids(ids)
         raw = check_priorities("abs_td_errors", abs_td_errors, len(ids), self._largest_priority)
-        num_given = len(ids)
-        if not self.ring.all_alive(ids):
-            alive = self.ring.alive(ids)
+        num_given, alive = len(ids), self.ring.alive(ids)
+        if alive is not None:
             ids, raw = ids[alive], raw[alive]
         self._write(self.ring.slots_of(ids), raw)
         self._refresh_ranks()
@@ -187,8 +169,8 @@ class PrioritizedMemory(RingMemory):
         batch_size = check_integer("batch_size", batch_size, 1)
         total = self.tree.total
         if source is None and total > 0:
-            slots, leaves = self.tree.find_checked(random_masses(self.rng, batch_size, total, self.stratified))
-            return self._weighted(slots, leaves, total)
+            masses = random_masses(self.rng, batch_size, total, self.stratified)
+            return self._weighted(*self.tree.find_checked(masses), total)
         if not len(self.ring):
             raise ValueError("cannot sample from an empty memory")
         candidates = self.ring.alive_slots() if source is None else self.candidates(source)
@@ -202,25 +184,23 @@ class PrioritizedMemory(RingMemory):
             state |= self._ranking.state_dict() | {"leaves": self.tree.leaves[self.ring.alive_slots()]}
         return state
 
-    def load_state_dict(self, state: dict[str, np.ndarray]) -> None:
-        """Take over a saved memory, as RingMemory does, with priorities, exponents and annealing."""
-        needed = [*_SETTINGS, "priorities"]
-        if str(state.get("prioritization")) == "rank":
-            needed += ["leaves", *Ranking().state_dict()]
-        missing = [name for name in needed if name not in state]
-        if missing:
-            raise ValueError(f"the saved memory lacks {', '.join(missing)}: was it a PrioritizedMemory?")
-        raw = check_priorities("saved priorities", state["priorities"], len(state["next_row"]))
-        settings = {name: kind(state[name]) for name, kind in _SETTINGS.items()}
-        exponent = check_fraction("saved priority_exponent", settings.pop("priority_exponent"))
-        super().load_state_dict(state)
-        self._exponent = exponent
-        for name, value in settings.items():
-            setattr(self, name, value)
-        self._set_priorities(raw)
+    def _take_over(self, state: dict[str, np.ndarray]) -> None:
+        super()._take_over(state)
+        self._exponent = check_fraction("saved priority_exponent", saved_number(state, "priority_exponent"))
+        for name in ("initial_importance_sampling_exponent", "num_annealing_steps"):
+            setattr(self, name, saved_number(state, name))
+        self.priority_epsilon = check_epsilon("saved priority_epsilon", saved_number(state, "priority_epsilon"))
+        self.stratified = bool(saved_array(state, "stratified", (), np.dtype(np.bool_)))
+        self.weight_norm = saved_choice(state, "weight_norm", WEIGHT_NORMS)
+        self.prioritization = saved_choice(state, "prioritization", PRIORITIZATIONS)
+        self.num_samples = saved_integer(state, "num_samples", 0)
+        raw = saved_array(state, "priorities", (len(self),), np.dtype(np.float64))
+        self._set_priorities(check_priorities("saved priorities", raw, len(self), self._limit()))
         if self.prioritization == "rank":
             self._ranking.load_state_dict(state)
-            self.tree.set(self.ring.alive_slots(), state["leaves"])
+            leaves = saved_array(state, "leaves", (len(self),), np.dtype(np.float64))
+            check_priorities("saved leaves", leaves, len(self), math.nextafter(1.0, 2.0))
+            self.tree.set_checked(self.ring.alive_slots(), leaves)
 
     def _leaves(self, raw: np.ndarray) -> np.ndarray:
         """Unnormalized probabilities of rows with these raw priorities: the one place of alpha and epsilon."""
@@ -236,24 +216,30 @@ class PrioritizedMemory(RingMemory):
             self._smallest.touch(slots)
 
     def _write_newest(self, raw: np.ndarray) -> None:
-        """Priorities of the newest rows, whose slots are one or two runs."""
-        leaves = self._leaves(raw)
-        for slots, rows in self.ring.runs(self.inserted - len(raw), len(raw)):
-            self._raw[slots] = raw[rows]
-            self.tree.set_range(slots.start, leaves[rows])
-            self._largest.touch_range(slots.start, slots.stop)
-            if self._smallest:
-                self._smallest.touch_range(slots.start, slots.stop)
+        """Priorities of the newest rows."""
+        slots = self.ring.slots_from(self.ring.inserted - len(raw), len(raw))
+        if type(slots) is not slice:
+            self._write(slots, raw)
+            return
+        self._raw[slots] = raw
+        self.tree.set_range(slots.start, self._leaves(raw))
+        self._largest.touch_range(slots.start, slots.stop)
+        if self._smallest:
+            self._smallest.touch_range(slots.start, slots.stop)
 
     def _refresh_ranks(self) -> None:
         if self.prioritization == "rank" and self._ranking.outdated(len(self.ring)):
             self._set_priorities(self.priorities)
 
+    def _limit(self) -> float:
+        """Raw priorities below this one keep all sums finite."""
+        return sys.float_info.max / (4 * self.capacity) - self.priority_epsilon
+
     def _set_priorities(self, raw: np.ndarray) -> None:
         """Start priorities and tree anew from the raw priorities of all rows, oldest first."""
         slots = self.ring.alive_slots()
         self._raw, self.tree, self._ranking = np.zeros(self.capacity), SumTree(self.capacity), Ranking()
-        self._largest_priority = self.tree.largest / 2 - self.priority_epsilon  # keeps all sums finite
+        self._largest_priority = self._limit()
         self._largest = Extreme(self.capacity)
         self._smallest = Extreme(self.capacity, smallest=True) if self.weight_norm == "memory" else None
         self._raw[slots] = raw
@@ -270,30 +256,28 @@ class PrioritizedMemory(RingMemory):
             uniform = np.full(batch_size, 1 / len(candidates))
             return Draw(slots, self.ring.ids_of(slots), np.ones(batch_size), uniform)
         drawn = sums.searchsorted(random_masses(self.rng, batch_size, total, self.stratified), side="right")
-        return self._weighted(candidates[drawn], leaves[drawn], total, leaves)
+        values = leaves[drawn]
+        return self._weighted(candidates[drawn], values, float(values.min()), total, leaves)
 
-    def _weighted(self, slots: np.ndarray, leaves: np.ndarray, total: float, among: np.ndarray | None = None) -> Draw:
+    def _weighted(
+        self, slots: np.ndarray, leaves: np.ndarray, least: float, total: float, among: np.ndarray | None = None
+    ) -> Draw:
         """Probabilities and weights of drawn rows: (N P)**-beta over its largest is (smallest P / P)**beta.
 
         They were drawn from the leaves ``among``, by default from all, whose sum is ``total``.
         """
         if self.weight_norm == "batch":
-            reference = leaves.item(leaves.argmin())
+            reference = least
         elif self._smallest:
             reference = self._smallest.get(self.tree.leaves) if among is None else among[among > 0].min()
         else:
             reference = total / len(self.ring if among is None else among)  # (N P)**-beta as it is
-        weights = (reference / leaves) ** self.importance_sampling_exponent
+        weights = reference / leaves
+        weights **= self.importance_sampling_exponent
         return Draw(slots, self.ring.ids_of(slots), weights, leaves / total)
 
 
-_SETTINGS: dict[str, type] = {
-    "priority_exponent": float,
-    "initial_importance_sampling_exponent": float,
-    "num_annealing_steps": int,
-    "priority_epsilon": float,
-    "stratified": bool,
-    "weight_norm": str,
-    "prioritization": str,
-    "num_samples": int,
-}
+_SETTINGS = (
+    "priority_exponent", "initial_importance_sampling_exponent", "num_annealing_steps", "priority_epsilon",
+    "stratified", "weight_norm", "prioritization", "num_samples",
+)  # fmt: skip

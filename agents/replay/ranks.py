@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from agents.replay.checks import check_priorities
+from agents.replay.saving import saved_integer, saved_vector
+
 STALE_SHARE = 16
 """Rows are ranked anew once one of this many has changed; until then changed rows are ranked against the others."""
 ALWAYS_RANKED = 1024
@@ -31,9 +34,12 @@ class Ranking:
         return {"ranked_priorities": -self._falling, "num_changes": np.array(self._num_changes)}
 
     def load_state_dict(self, state: dict[str, np.ndarray]) -> None:
-        """Take over a saved ranking."""
-        self._falling = -np.asarray(state["ranked_priorities"], np.float64)
-        self._num_changes = int(state["num_changes"])
+        """Take over a saved ranking; ValueError if there is none."""
+        ranked = saved_vector(state, "ranked_priorities", np.dtype(np.float64))
+        falling = -check_priorities("saved ranked_priorities", ranked, len(ranked))
+        if (falling[1:] < falling[:-1]).any():
+            raise ValueError("saved ranked_priorities must fall, the largest first")
+        self._falling, self._num_changes = falling, saved_integer(state, "num_changes", 0)
 
     def rank_all(self, priorities: np.ndarray) -> np.ndarray:
         """Rank all rows anew, (N,)."""

@@ -8,14 +8,18 @@ import numpy as np
 from gymnasium import spaces
 
 from agents.replay.checks import check_integer
-from agents.replay.observations import ObservationStore, same_rows
+from agents.replay.observations import ObservationStore, torn_rows
 from agents.replay.rows import COLUMNS, Rows, check_rows, row_dtype
 from agents.replay.spaces import Layout
-from agents.replay.streams import Streams
-from agents.types import Experience, Transition
+from agents.replay.streams import Split, Streams
+from agents.types import Experience
 
 CHUNK = 65_536
 """Rows that move at once when the ring is resized, so that large rows need little room twice."""
+
+
+MANY = 256
+"""Rows from which on gathering whole records costs less than gathering each column: fewer places in memory."""
 
 
 class Ring:
@@ -34,14 +38,13 @@ class Ring:
     def __init__(self, observation_space: spaces.Space, action_space: spaces.Space, capacity: int):
         self.capacity = check_integer("capacity", capacity, 1)
         self.obs_layout, self.action_layout = Layout(observation_space, "obs"), Layout(action_space, "action")
-        self.inserted = self.oldest = 0
         self._plain = self.obs_layout.plain and self.action_layout.plain
-        self.kind: type | None = None
-        self._record: type = Experience  # the kind, also of an empty ring
+        self.inserted = self.oldest = 0
         self.streams = Streams()
         self.store = ObservationStore(self.obs_layout, self.capacity)
         self.source = np.zeros(self.capacity, np.int64)
-        self.table = np.zeros(self.capacity, row_dtype(Experience, self.action_layout))
+        self._table: Any = np.zeros(0)
+        self.open(None)
 
     def __len__(self) -> int:
         return self.inserted - self.oldest
@@ -49,29 +52,34 @@ class Ring:
     @property
     def nbytes(self) -> int:
         """Bytes of all arrays."""
-        return self.store.nbytes + self.table.nbytes + self.source.nbytes
-
-    @property
-    def next(self) -> np.ndarray:
-        """Where each row's next_obs is stored, (capacity,): a view, as all that follows."""
-        return self.table["next"]
-
-    @property
-    def actions(self) -> list[np.ndarray]:
-        """Actions by slot, one array a leaf."""
-        return [self.table[f"action.{place}"] for place in range(len(self.action_layout.leaves))]
-
-    @property
-    def columns(self) -> dict[str, np.ndarray]:
-        """What the rows hold between action and next_obs, by slot."""
-        return {name: self.table[name] for name in COLUMNS[self._record]}
+        return self.store.nbytes + self._table.nbytes + self.source.nbytes
 
     def open(self, kind: type | None) -> None:
         """Settle the kind of the rows that an empty ring will hold."""
-        dtype = row_dtype(kind or Experience, self.action_layout)
-        if dtype != self.table.dtype:
-            self.table = np.zeros(self.capacity, dtype)
-        self.kind, self._record = kind, kind or Experience
+        self.kind, self._record = kind, kind or Experience  # the kind of a record, also of an empty ring
+        dtype = row_dtype(self._record, self.action_layout)
+        if dtype != self._table.dtype:
+            self._table = np.zeros(self.capacity, dtype)
+        self._view()
+
+    def _view(self) -> None:
+        """Name the columns of the table, by slot: fancy indexing of such views is NumPy's fastest way to gather."""
+        actions = [f"action.{place}" for place in range(len(self.action_layout.leaves))]
+        self._names = ["next", *actions, *COLUMNS[self._record]]
+        self._all_columns = [self._table[name] for name in self._names]
+        self.next = self._all_columns[0]  # where each row's next_obs is stored
+        self.actions = self._all_columns[1 : 1 + len(actions)]
+        self.columns = dict(zip(COLUMNS[self._record], self._all_columns[1 + len(actions) :], strict=True))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the views, which would become arrays of their own."""
+        views = ("next", "actions", "columns", "_all_columns")
+        return {name: value for name, value in self.__dict__.items() if name not in views}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """The same, back."""
+        self.__dict__.update(state)
+        self._view()
 
     def row_bytes(self) -> int:
         """Bytes of one row at most, that is with an own next_obs."""
@@ -85,30 +93,25 @@ class Ring:
         """Slots of all rows, oldest first."""
         return self.alive_ids() % self.capacity
 
-    def alive(self, ids: np.ndarray) -> np.ndarray:
-        """Which of these ids belong to rows that are still here."""
-        return (ids >= self.oldest) & (ids < self.inserted)
-
-    def all_alive(self, ids: np.ndarray) -> bool:
-        """Whether all of these ids do."""
+    def alive(self, ids: np.ndarray) -> np.ndarray | None:
+        """Which of these ids belong to rows that are still here; None for all."""
         if not len(ids):
-            return True
+            return None
         # as unsigned numbers the negative differences are larger than all others
         ages = (ids - self.oldest if self.oldest else ids).view(np.uint64)
-        return ages.item(ages.argmax()) < self.inserted - self.oldest
+        num_rows = self.inserted - self.oldest
+        return None if ages.item(ages.argmax()) < num_rows else ages < num_rows
 
     def slots_of(self, ids: np.ndarray) -> np.ndarray:
         """Slots of the rows with these ids."""
         return ids if self.inserted <= self.capacity else ids % self.capacity
 
-    def runs(self, first_id: int, count: int) -> list[tuple[slice, slice]]:
-        """The slots of ``count`` rows in a row from ``first_id`` on, as one or two runs: (slots, row numbers)."""
-        start = first_id % self.capacity
-        after_end = start + count - self.capacity
-        if after_end <= 0:
-            return [(slice(start, start + count), slice(0, count))]
-        split = count - after_end
-        return [(slice(start, self.capacity), slice(0, split)), (slice(0, after_end), slice(split, count))]
+    def slots_from(self, first: int, count: int) -> slice | np.ndarray:
+        """Slots of ``count`` rows (at most ``capacity``) from the id ``first`` on: a slice where that will do."""
+        start = first % self.capacity
+        if start + count <= self.capacity:
+            return slice(start, start + count)
+        return np.arange(start, start + count) % self.capacity
 
     def ids_of(self, slots: np.ndarray) -> np.ndarray:
         """Ids of the rows in these slots."""
@@ -137,45 +140,46 @@ class Ring:
         """
         first, count = self.inserted, rows.num_rows
         ids = np.arange(first, first + count)
-        if not count:
+        if count == 0:
             return ids
         if self.kind is None:
             self.open(rows.kind)
-        self.drop_before(max(self.oldest, first + count - self.capacity))
-        self.inserted += count
-        skipped = max(0, count - self.capacity)
-        if skipped:
+        self.inserted = first + count
+        if count > self.capacity:
+            first, count, skipped = self.inserted - self.capacity, self.capacity, count - self.capacity
             rows, source = rows.since(skipped), source if isinstance(source, int) else source[skipped:]
-        runs = self.runs(first + skipped, count - skipped)
-        self._write(runs, rows, source)
-        self._link(runs, ids[skipped:], rows, source)
+        self.oldest = max(self.oldest, self.inserted - self.capacity)
+        slots = self.slots_from(first, count)
+        self._evict(slots)
+        self._write(slots, rows, source)
+        self._link(slots, self.streams.advance(source, first, count), rows)
         return ids
-
-    def drop_before(self, oldest: int) -> None:
-        """Evict the rows with ids below ``oldest``."""
-        if oldest == self.oldest:
-            return
-        for slots, _ in self.runs(self.oldest, min(oldest, self.inserted) - self.oldest):
-            places = self.next[slots]
-            self.store.release(places[places >= self.capacity])
-        self.oldest = oldest
 
     def clear(self) -> None:
         """Evict all rows; the next ones may be of the other kind."""
-        self.drop_before(self.inserted)
+        slots = self.slots_from(self.oldest, len(self))
+        self._evict(slots)
+        self.next[slots] = 0
+        self.oldest = self.inserted
         self.streams = Streams()
         self.open(None)
 
-    def record(self, slots: np.ndarray) -> Experience | Transition:
+    def record(self, slots: np.ndarray) -> Any:
         """The rows in these slots as they were given, whatever the shape of ``slots``."""
-        rows, stores = self.table.take(slots), self.store.arrays
-        columns = [rows[name].copy() for name in COLUMNS[self._record]]
-        if self._plain:  # the same as below, in half the time of a small batch
-            obs, next_obs = stores[0].take(slots, 0), stores[0].take(rows["next"], 0)
-            return self._record(obs, rows["action.0"].copy(), *columns, next_obs)
-        obs, next_obs = self.obs_layout.take(stores, slots), self.obs_layout.take(stores, rows["next"])
-        actions = [rows[f"action.{place}"].copy() for place in range(len(self.action_layout.leaves))]
-        return self._record(obs, self.action_layout.unflatten(actions), *columns, next_obs)
+        columns = self._gather(slots)
+        if self._plain:  # the same as below, in less time for a small batch
+            store = self.store.arrays[0]
+            return self._record(store.take(slots, 0), *columns[1:], store.take(columns[0], 0))
+        obs, next_obs = (self.obs_layout.take(self.store.arrays, index) for index in (slots, columns[0]))
+        split = 1 + len(self.actions)
+        return self._record(obs, self.action_layout.unflatten(columns[1:split]), *columns[split:], next_obs)
+
+    def _gather(self, slots: np.ndarray) -> list[np.ndarray]:
+        """Copies of all columns of the table: ``next``, actions, others."""
+        if slots.size < MANY:
+            return [column[slots] for column in self._all_columns]
+        rows = self._table.take(slots)
+        return [rows[name].copy() for name in self._names]
 
     def obs(self, slots: np.ndarray) -> Any:
         """Observations of the rows in these slots."""
@@ -192,7 +196,7 @@ class Ring:
     def follows(self, slots: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Whether the episode goes on in another row after each of these Experiences, and that row's slot."""
         after = self.next[slots]
-        ended = self.table["terminated"][slots] | self.table["truncated"][slots]
+        ended = self.columns["terminated"][slots] | self.columns["truncated"][slots]
         return (after < self.capacity) & ~ended, after
 
     def resized(self, capacity: int) -> Ring:
@@ -210,7 +214,7 @@ class Ring:
         """Copy rows of another ring into the slots that they have here."""
         here, there = ids % self.capacity, ids % other.capacity
         pairs = zip(self.store.arrays, other.store.arrays, strict=True)
-        for new, old in (*pairs, (self.source, other.source), (self.table, other.table)):
+        for new, old in (*pairs, (self.source, other.source), (self._table, other._table)):
             new[here] = old[there]
         after = other.next[there]
         own = after >= other.capacity
@@ -218,37 +222,39 @@ class Ring:
         self.next[here[own]] = places = self.store.reserve(int(own.sum()))
         self.store.write(places, other.store.take(after[own]))
 
-    def _write(self, runs: list[tuple[slice, slice]], rows: Rows, source: np.ndarray | int) -> None:
+    def _evict(self, slots: slice | np.ndarray) -> None:
+        """Free the own places of the rows in these slots; where there is no row ``next`` says nothing of own places."""
+        places = self.next[slots]
+        own = places[places >= self.capacity]
+        if len(own):
+            self.store.release(own)
+
+    def _write(self, slots: slice | np.ndarray, rows: Rows, source: np.ndarray | int) -> None:
         """Store rows, except for their next observations."""
-        stores = [*self.store.arrays, *self.actions, *self.columns.values()]
-        arrays = [*rows.obs, *rows.action, *rows.columns]
-        for slots, part in runs:
-            for store, array in zip(stores, arrays, strict=True):
-                store[slots] = array[part]
-            self.source[slots] = source if isinstance(source, int) else source[part]
+        stores = [*self.store.arrays, *self._all_columns[1:]]
+        for store, array in zip(stores, [*rows.obs, *rows.others], strict=True):
+            store[slots] = array
+        self.source[slots] = source
 
-    def _link(self, runs: list[tuple[slice, slice]], ids: np.ndarray, rows: Rows, source: np.ndarray | int) -> None:
+    def _link(self, slots: slice | np.ndarray, split: Split, rows: Rows) -> None:
         """Find for each next_obs the slot that holds it already, or give it an own place."""
-        slots = ids % self.capacity
-        split = self.streams.advance(source, ids)
-        earlier, later = split.earlier, split.later
-        shared, after = np.zeros(len(ids), bool), np.empty(len(ids), np.int64)
-        shared[earlier] = same_rows([array[earlier] for array in rows.next_obs], [array[later] for array in rows.obs])
-        own = (~shared).nonzero()[0]
-        after[earlier] = slots[later]
-        after[own] = places = self.store.reserve(len(own))
-        self.store.write(places, [array[own] for array in rows.next_obs])
-        for part, run in runs:
-            self.next[part] = after[run]
-        for newest, row in split.joints:
-            self._link_newest(newest, int(slots[row]), [array[row] for array in rows.obs])
+        numbers = np.arange(slots.start, slots.stop) if type(slots) is slice else slots
+        earlier, later, newest, joints = split
+        after = np.empty(rows.num_rows, np.int64)
+        after[earlier] = numbers[later]
+        torn = torn_rows(rows.next_obs, earlier, rows.obs, later)
+        own = newest if torn is None else np.append(np.arange(rows.num_rows)[earlier][torn], newest)
+        after[own] = self.store.keep(rows.next_obs, own)
+        self.next[slots] = after
+        for before, row in joints:
+            if before >= self.oldest:
+                self._link_newest(before % self.capacity, numbers.item(row), rows.obs, row)
 
-    def _link_newest(self, newest: int, slot: int, obs: list[np.ndarray]) -> None:
-        """Link a source's newest row before the batch, if alive, to its first row in the batch."""
-        if newest < self.oldest:
-            return
-        before = newest % self.capacity
-        place = int(self.next[before])
-        if all(store[place].tobytes() == leaf.tobytes() for store, leaf in zip(self.store.arrays, obs, strict=True)):
-            self.store.release(self.next[before : before + 1])
-            self.next[before] = slot
+    def _link_newest(self, before: int, slot: int, obs: list[np.ndarray], row: int) -> None:
+        """Link a source's newest row before the batch to its first row in the batch, if they fit."""
+        place = self.next.item(before)
+        for leaf, store in enumerate(self.store.arrays):
+            if store[place].tobytes() != obs[leaf][row].tobytes():
+                return
+        self.store.release(self.next[before : before + 1])
+        self.next[before] = slot

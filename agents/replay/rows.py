@@ -6,35 +6,32 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from agents.replay.checks import float_bits, largest_bits
+from agents.replay.checks import bits_of, largest_bits
 from agents.replay.spaces import Layout
 from agents.types import Experience, Transition
 
-COLUMNS: dict[type, dict[str, type]] = {
-    Experience: {"reward": np.float64, "terminated": np.bool_, "truncated": np.bool_},
-    Transition: {"reward": np.float64, "discount": np.float64},
+_FLOAT, _BOOL = np.dtype(np.float64), np.dtype(np.bool_)
+COLUMNS: dict[type, dict[str, np.dtype]] = {
+    Experience: {"reward": _FLOAT, "terminated": _BOOL, "truncated": _BOOL},
+    Transition: {"reward": _FLOAT, "discount": _FLOAT},
 }
 """What each kind of row holds between action and next_obs."""
+_BITS_OF_ONE = bits_of(1.0)
 
 
 class Rows(NamedTuple):
     """A checked batch."""
 
     kind: type
+    num_rows: int
     obs: list[np.ndarray]
-    action: list[np.ndarray]
-    columns: list[np.ndarray]  # in the order of COLUMNS
     next_obs: list[np.ndarray]
-
-    @property
-    def num_rows(self) -> int:
-        """Number of rows."""
-        return len(self.columns[0])
+    others: list[np.ndarray]  # actions and columns, as the Ring's
 
     def since(self, start: int) -> Rows:
         """The rows from ``start`` on."""
-        parts = [[array[start:] for array in arrays] for arrays in self[1:]]
-        return Rows(self.kind, *parts)
+        parts = ([array[start:] for array in arrays] for arrays in self[2:])
+        return Rows(self.kind, self.num_rows - start, *parts)
 
 
 def row_dtype(kind: type, action_layout: Layout) -> np.dtype:
@@ -53,26 +50,35 @@ def check_rows(rows: Any, obs_layout: Layout, action_layout: Layout) -> Rows:
     kind = type(rows)
     if kind not in COLUMNS:
         raise TypeError(f"rows must be an Experience or a Transition, got {kind.__name__}")
-    obs, next_obs = obs_layout.flatten(rows.obs), obs_layout.flatten(rows.next_obs, "next_obs")
-    action = action_layout.flatten(rows.action)
-    columns = [_column(name, getattr(rows, name), dtype) for name, dtype in COLUMNS[kind].items()]
-    counts = [len(array) for array in (obs[0], action[0], next_obs[0], *columns)]
-    if counts.count(counts[0]) != len(counts):
-        names = ("obs", "action", "next_obs", *COLUMNS[kind])
-        name, count = next(pair for pair in zip(names, counts, strict=True) if pair[1] != counts[0])
-        raise ValueError(f"{name} has {count} rows, obs has {counts[0]}")
-    return Rows(kind, obs, action, columns, next_obs)
+    obs, num_rows = obs_layout.flatten(rows.obs)
+    others, num_actions = action_layout.flatten(rows.action)
+    next_obs, num_next = obs_layout.flatten(rows.next_obs, "next_obs")
+    if num_actions != num_rows or num_next != num_rows:
+        name, count = ("action", num_actions) if num_actions != num_rows else ("next_obs", num_next)
+        raise ValueError(f"{name} has {count} rows, obs has {num_rows}")
+    for (name, dtype), values in zip(COLUMNS[kind].items(), rows[2:-1], strict=False):
+        if type(values) is not np.ndarray or values.dtype is not dtype or values.ndim != 1:
+            values = _column(name, values, dtype)
+        if len(values) != num_rows:
+            raise ValueError(f"{name} has {len(values)} rows, obs has {num_rows}")
+        others.append(values)
+    if kind is Transition:
+        check_discount("discount", others[-1])
+    return Rows(kind, num_rows, obs, next_obs, others)
 
 
-def _column(name: str, values: Any, dtype: type) -> np.ndarray:
+def _column(name: str, values: Any, dtype: np.dtype) -> np.ndarray:
     array = np.asarray(values)
     if array.ndim != 1:
         raise ValueError(f"{name} must have shape (N,), got {array.shape}")
-    if array.dtype.kind not in ("b" if dtype is np.bool_ else "biuf"):
-        raise ValueError(f"{name} must hold {np.dtype(dtype)} values, got {array.dtype}")
-    array = array.astype(dtype, copy=False)
-    if name == "discount" and largest_bits(array) > float_bits(1.0):
-        good = (array >= 0) & (array <= 1)
-        if not good.all():  # not just a negative zero
-            raise ValueError(f"discount must lie in [0, 1], got {array[~good][0]}")
-    return array
+    if array.dtype.kind not in ("b" if dtype is _BOOL else "biuf"):
+        raise ValueError(f"{name} must hold {dtype} values, got {array.dtype}")
+    return array.astype(dtype, copy=False)
+
+
+def check_discount(name: str, discount: np.ndarray) -> None:
+    """Raise ValueError where a discount (N,) lies outside [0, 1]."""
+    if largest_bits(discount) > _BITS_OF_ONE:
+        good = (discount >= 0) & (discount <= 1)
+        if not good.all():  # else it is just a negative zero
+            raise ValueError(f"{name} must lie in [0, 1], got {discount[~good][0]}")

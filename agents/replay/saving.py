@@ -8,14 +8,15 @@ from typing import Any
 import numpy as np
 import psutil
 
-from agents.replay.checks import check_integer
+from agents.replay.checks import check_choice, check_integer
 from agents.replay.ring import Ring
+from agents.replay.rows import check_discount
 from agents.types import Experience, Transition
 
 FORMAT = 1
 """Version of the saved form."""
-_NEEDED = ("capacity", "inserted", "oldest", "kind", "next_row", "source", "own_next_obs.0", "rng")
 KINDS: dict[str, type | None] = {"none": None, "experience": Experience, "transition": Transition}
+BIT_GENERATORS = ("PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64")
 
 
 def ring_state(ring: Ring) -> dict[str, np.ndarray]:
@@ -39,53 +40,72 @@ def ring_from_state(old: Ring, state: dict[str, Any]) -> Ring:
     """A ring from its saved form, for the spaces of ``old``, with ids beyond all that ``old`` gave.
 
     Raises:
-        ValueError: If the state is of another format or does not fit the spaces.
+        ValueError: If an entry is missing, does not fit the spaces or contradicts another one.
     """
-    if int(state.get("format", -1)) != FORMAT:
-        raise ValueError(f"the saved memory must be of format {FORMAT}, got {state.get('format')}")
-    lacking = [name for name in _NEEDED if name not in state]
-    if lacking:
-        raise ValueError(f"the saved memory lacks {', '.join(lacking)}")
-    ring = Ring(old.obs_layout.space, old.action_layout.space, int(state["capacity"]))
-    num_rows, num_own = len(state["next_row"]), len(state["own_next_obs.0"])
-    laps = -(-(old.inserted - int(state["oldest"])) // ring.capacity) if old.inserted else 0
-    shift = max(0, laps) * ring.capacity
-    ring.inserted, ring.oldest = int(state["inserted"]) + shift, int(state["oldest"]) + shift
-    if str(state["kind"]) not in KINDS:
-        raise ValueError(f"saved kind must be one of {', '.join(KINDS)}, got {state['kind']}")
-    ring.open(KINDS[str(state["kind"])])
+    if saved_integer(state, "format", 0) != FORMAT:
+        raise ValueError(f"saved format must be {FORMAT}, got {state['format']}")
+    capacity, oldest = saved_integer(state, "capacity", 1), saved_integer(state, "oldest", 0)
+    kind = KINDS[saved_choice(state, "kind", tuple(KINDS))]
+    num_rows = saved_integer(state, "inserted", oldest) - oldest
+    if num_rows > (capacity if kind else 0):
+        raise ValueError(f"saved inserted and oldest mean {num_rows} rows of kind {state['kind']} in {capacity} slots")
+    ring = Ring(old.obs_layout.space, old.action_layout.space, capacity)
+    ring.open(kind)
+    laps = -(-(old.inserted - oldest) // capacity) if old.inserted else 0
+    ring.oldest = oldest + max(0, laps) * capacity
+    ring.inserted = ring.oldest + num_rows
     slots = ring.alive_slots()
-    places = ring.store.reserve(num_own)
+    source = saved_array(state, "source", (num_rows,), np.dtype(np.int64))
+    next_row = saved_array(state, "next_row", (num_rows,), np.dtype(np.int64))
+    own = next_row >= num_rows
+    _check_links(next_row, own, source)
+    places = ring.store.reserve(int(own.sum()))
     for layout, name, stores, index in (
         (ring.obs_layout, "obs", ring.store.arrays, slots),
         (ring.obs_layout, "own_next_obs", ring.store.arrays, places),
         (ring.action_layout, "action", ring.actions, slots),
     ):
         for place, (leaf, store) in enumerate(zip(layout.leaves, stores, strict=True)):
-            store[index] = _fitting(state, f"{name}.{place}", (len(index), *leaf.shape), leaf.dtype)
-    if ring.kind:
+            store[index] = saved_array(state, f"{name}.{place}", (len(index), *leaf.shape), leaf.dtype)
+    if kind:
         for name, column in ring.columns.items():
-            column[slots] = _fitting(state, name, (num_rows,), column.dtype)
-    ring.source[slots] = _fitting(state, "source", (num_rows,), np.dtype(np.int64))
-    next_row = _fitting(state, "next_row", (num_rows,), np.dtype(np.int64))
-    if num_rows and not 0 <= next_row.min() <= next_row.max() < num_rows + num_own:
-        raise ValueError(
-            f"saved next_row must lie in [0, {num_rows + num_own}), got {next_row.min()} and {next_row.max()}"
-        )
+            column[slots] = saved_array(state, name, (num_rows,), column.dtype)
+    if kind is Transition:
+        check_discount("saved discount", ring.columns["discount"])
+    ring.source[slots] = source
     ring.next[slots] = np.concatenate([slots, places])[next_row]
     return ring
 
 
+def _check_links(next_row: np.ndarray, own: np.ndarray, source: np.ndarray) -> None:
+    """Raise ValueError unless each row is followed by the next of its source, or by the next own observation."""
+    num_rows = len(source)
+    expected = np.full(num_rows, -1)
+    order = np.argsort(source, kind="stable")
+    same = source[order[1:]] == source[order[:-1]]
+    expected[order[:-1][same]] = order[1:][same]
+    expected[own] = num_rows + np.arange(own.sum())
+    wrong = (next_row != expected) | (expected < 0)
+    if wrong.any():
+        row = int(wrong.argmax())
+        raise ValueError(f"saved next_row must name the next row of the source or an own place, got {next_row[row]}")
+
+
 def rng_state(rng: np.random.Generator, name: str = "rng") -> dict[str, np.ndarray]:
     """A generator's state as one string array (its integers have 128 bits)."""
-    return {name: np.array(json.dumps(rng.bit_generator.state))}
+    return {name: np.array(json.dumps(rng.bit_generator.state, default=np.ndarray.tolist))}
 
 
 def rng_from_state(state: dict[str, Any], name: str = "rng") -> np.random.Generator:
-    """The generator that ``rng_state`` saved."""
-    saved = json.loads(str(state[name]))
-    bit_generator = getattr(np.random, saved["bit_generator"])()
-    bit_generator.state = saved
+    """The generator that ``rng_state`` saved; ValueError if there is none."""
+    text = _saved(state, name)
+    try:
+        saved = json.loads(str(text))
+        kind = check_choice("bit_generator", saved["bit_generator"], BIT_GENERATORS)
+        bit_generator = getattr(np.random, kind)()
+        bit_generator.state = saved
+    except (ValueError, TypeError, KeyError, OverflowError) as error:
+        raise ValueError(f"saved {name} must be the state of a random generator, got {str(text)[:80]!r}") from error
     return np.random.Generator(bit_generator)
 
 
@@ -102,10 +122,41 @@ def _leaves(name: str, arrays: list[np.ndarray]) -> dict[str, np.ndarray]:
     return {f"{name}.{place}": array for place, array in enumerate(arrays)}
 
 
-def _fitting(state: dict[str, Any], name: str, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-    if name not in state:
-        raise ValueError(f"the saved memory lacks {name}")
-    array = np.asarray(state[name])
+def saved_array(state: dict[str, Any], name: str, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    """An entry that must have this shape and dtype; else ValueError."""
+    array = _saved(state, name)
     if array.shape != shape or array.dtype != dtype:
         raise ValueError(f"saved {name} must be {dtype} of shape {shape}, got {array.dtype} of shape {array.shape}")
     return array
+
+
+def saved_vector(state: dict[str, Any], name: str, dtype: np.dtype) -> np.ndarray:
+    """An entry that must have one axis, of whatever length, and this dtype; else ValueError."""
+    return saved_array(state, name, _saved(state, name).shape[:1] or (0,), dtype)
+
+
+def saved_number(state: dict[str, Any], name: str) -> float:
+    """An entry that must be one real number; else ValueError."""
+    array = _saved(state, name)
+    if array.shape or array.dtype.kind not in "iuf":
+        raise ValueError(f"saved {name} must be a number, got {array.dtype} of shape {array.shape}")
+    return array.item()
+
+
+def saved_integer(state: dict[str, Any], name: str, least: int) -> int:
+    """An entry that must be one integer of at least ``least`` and of 64 bits; else ValueError."""
+    value = check_integer(f"saved {name}", saved_number(state, name), least)
+    if value >= 2**62:
+        raise ValueError(f"saved {name} must be less than 2**62, got {value}")
+    return value
+
+
+def saved_choice(state: dict[str, Any], name: str, choices: tuple[str, ...]) -> str:
+    """An entry that must be one of ``choices``; else ValueError."""
+    return check_choice(f"saved {name}", str(_saved(state, name)), choices)
+
+
+def _saved(state: dict[str, Any], name: str) -> np.ndarray:
+    if name not in state:
+        raise ValueError(f"the saved memory lacks {name}")
+    return np.asarray(state[name])

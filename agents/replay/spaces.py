@@ -29,14 +29,17 @@ class Layout:
         name: What the space is for, for messages.
 
     Raises:
-        TypeError: For any other space.
+        TypeError: For any other space, or one without entries.
     """
 
     def __init__(self, space: spaces.Space, name: str):
         self.space, self.name = space, name
         self.leaves: list[Leaf] = []
         self._collect(space, name)
+        if not self.leaves:
+            raise TypeError(f"{name}: a space without entries cannot be stored, got {space}")
         self.plain = not isinstance(space, (spaces.Dict, spaces.Tuple))
+        _, self._shape, self._dtype = self.leaves[0]
 
     @property
     def nbytes(self) -> int:
@@ -57,8 +60,8 @@ class Layout:
                 f"{name}: only Box, Discrete, MultiDiscrete, MultiBinary, Dict and Tuple can be stored, got {space}"
             )
 
-    def flatten(self, batch: Any, name: str | None = None) -> list[np.ndarray]:
-        """The arrays of a batch, one a leaf: (N, ...), C-contiguous, of the leaf's dtype.
+    def flatten(self, batch: Any, name: str | None = None) -> tuple[list[np.ndarray], int]:
+        """The arrays of a batch, one a leaf: (N, ...), C-contiguous, of the leaf's dtype; and the number of rows N.
 
         Args:
             batch: Arrays with the batch first, structured as the space.
@@ -69,14 +72,17 @@ class Layout:
                 dtype (a float may be rounded to a narrower one).
         """
         if self.plain:
-            return [_fit(batch, self.leaves[0], name)]
+            good = type(batch) is np.ndarray and batch.dtype is self._dtype and batch.flags.c_contiguous
+            if not (good and batch.ndim and batch.shape[1:] == self._shape):
+                batch = _fit(batch, self.leaves[0], name)
+            return [batch], len(batch)
         parts: list[Any] = []
         _walk(self.space, batch, name or self.name, parts)
         arrays = [_fit(part, leaf) for part, leaf in zip(parts, self.leaves, strict=True)]
         for array, leaf in zip(arrays[1:], self.leaves[1:], strict=True):
             if len(array) != len(arrays[0]):
                 raise ValueError(f"{leaf.name} has {len(array)} rows, {self.leaves[0].name} has {len(arrays[0])}")
-        return arrays
+        return arrays, len(arrays[0])
 
     def take(self, stores: list[np.ndarray], index: np.ndarray) -> Any:
         """The batch of the elements that lie at ``index`` in arrays such as ``flatten`` gives."""

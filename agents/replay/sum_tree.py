@@ -20,15 +20,16 @@ ROOT_SIZE = 1024
 """Largest number of nodes on the top level."""
 NODES_PER_MASS, MOST_NODES = 4, 16_384
 """A search starts at the widest level with at most so many nodes for each mass, and so many in all."""
-LARGE = 128
-"""Masses from which on two more passes without branches cost less than comparing row by row."""
 CHUNK = 512
 """Blocks that are multiplied or searched together: they stay in the cache, and BLAS in one thread."""
 UPPER = np.triu(np.ones((FAN_OUT, FAN_OUT)))
 """A block times this: its running sums."""
-# as arrays without axes, constants cost NumPy less than half of what they cost as Python's numbers
+_SEARCHED = UPPER.copy()
+_SEARCHED[:, -1] = 2.0  # a rest that was rounded up to the block's sum belongs to the last child
+_BEFORE = np.hstack([np.zeros((FAN_OUT, 1)), _SEARCHED])  # what comes before each child, too
 _ONES = np.ones(FAN_OUT)
-_WIDTH, _LOG_WIDTH = np.array(FAN_OUT), np.array(FAN_OUT.bit_length() - 1)
+_LOG_FAN_OUT = FAN_OUT.bit_length() - 1
+_LOG_WIDTH = np.array(_LOG_FAN_OUT)  # as an array without axes it costs NumPy less than as a number
 
 
 class Level(NamedTuple):
@@ -61,7 +62,9 @@ class SumTree:
         self._leaves, self._top = nodes[0], nodes[-1]
         self._levels = [Level(low.reshape(-1, FAN_OUT), high) for low, high in itertools.pairwise(nodes)]
         self._sizes = [level.blocks.size for level in self._levels]
+        self._many = -(-self._sizes[-1] // NODES_PER_MASS)  # masses from which on a search starts below the top
         self._starts = np.zeros(size + 1)  # running sums of the top, with a 0 before them
+        self._ends = self._starts[1:]
         self._top_changed = False
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -71,7 +74,10 @@ class SumTree:
     @property
     def total(self) -> float:
         """Sum of all leaves."""
-        return self._top_starts().item(-1)
+        if self._top_changed:
+            np.add.accumulate(self._top, 0, None, self._ends)
+            self._top_changed = False
+        return self._ends.item(-1)
 
     @property
     def leaves(self) -> np.ndarray:
@@ -107,10 +113,10 @@ class SumTree:
         self._leaves[indices] = values
         for blocks, sums in self._levels:
             if len(indices) * 4 >= len(blocks):  # all blocks at once cost less than a part of them
-                sums[:] = _sums(blocks)
+                sums[:] = np.vecdot(blocks, _ONES)  # each sum has the same bits, whatever stands beside it
             else:
                 indices = indices >> _LOG_WIDTH  # a block may come often: adding it up twice is no fault
-                sums[indices] = _sums(blocks.take(indices, 0))
+                sums[indices] = np.vecdot(blocks.take(indices, 0), _ONES)
         self._top_changed = True
 
     def set_range(self, start: int, values: np.ndarray) -> None:
@@ -118,8 +124,8 @@ class SumTree:
         stop = start + len(values)
         self._leaves[start:stop] = values
         for blocks, sums in self._levels:
-            start, stop = start // FAN_OUT, -(-stop // FAN_OUT)
-            sums[start:stop] = _sums(blocks[start:stop])
+            start, stop = start >> _LOG_FAN_OUT, (stop + FAN_OUT - 1) >> _LOG_FAN_OUT
+            sums[start:stop] = np.vecdot(blocks[start:stop], _ONES)
         self._top_changed = True
 
     def find(self, masses: Any) -> np.ndarray:
@@ -140,48 +146,50 @@ class SumTree:
             raise ValueError(f"masses must lie in [0, {self.total}), the total, got {masses[~good].flat[0]}")
         return self.find_checked(masses.ravel())[0].reshape(masses.shape)
 
-    def find_checked(self, masses: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """``find`` without the checks, for float64 masses (k,) in [0, total).
+    def find_checked(self, masses: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
+        """``find`` without the checks, for float64 masses (k,) in [0, total), after ``total`` has been asked for.
 
         Returns:
-            Indices (k,) and values (k,) of the leaves.
+            Indices (k,) and values (k,) of the leaves, and the smallest of the values.
         """
-        height, starts = self._start(len(masses))
+        height, starts = len(self._levels), self._starts
+        if len(masses) >= self._many:
+            height, starts = self._start(len(masses))
         leaf = starts[1:-1].searchsorted(masses, "right")
         if height:
-            rest = masses - starts.take(leaf)
-            if len(leaf) <= CHUNK:
-                leaf = self._descend(height, leaf, rest)
-            else:
-                for part in (slice(start, start + CHUNK) for start in range(0, len(leaf), CHUNK)):
-                    leaf[part] = self._descend(height, leaf[part], rest[part])
-        value = self._leaves.take(leaf)
-        if value.item(value.argmin()) == 0:  # a sum or difference was rounded over a block's end
+            rest = masses - starts[leaf]
+            leaf = self._descend(height, leaf, rest) if len(leaf) <= CHUNK else self._in_parts(height, leaf, rest)
+        value = self._leaves[leaf]
+        least = value.item(value.argmin())
+        if least == 0:  # a sum or difference was rounded over a block's end
             lost = value == 0
             leaf[lost] = self._search_again(masses[lost])
-            value = self._leaves.take(leaf)
-        return leaf, value
+            value = self._leaves[leaf]
+            least = value.item(value.argmin())
+        return leaf, value, least
+
+    def _in_parts(self, height: int, node: np.ndarray, rest: np.ndarray) -> np.ndarray:
+        parts = (slice(start, start + CHUNK) for start in range(0, len(node), CHUNK))
+        return np.concatenate([self._descend(height, node[part], rest[part]) for part in parts])
 
     def _descend(self, height: int, node: np.ndarray, rest: np.ndarray) -> np.ndarray:
         """Leaves (k,) below the nodes (k,) of the level at ``height``, in which the masses ``rest`` (k,) are left."""
-        for level in self._levels[height - 1 :: -1]:
-            running = np.dot(level.blocks.take(node, 0), UPPER)  # (k, FAN_OUT)
-            running[:, -1] = np.inf  # a rest that was rounded up to the block's sum belongs to the last child
-            if len(rest) < LARGE:
-                child = (rest < running.T).argmax(0)
-            else:
-                child = (running <= rest.repeat(FAN_OUT).reshape(-1, FAN_OUT)).argmin(1)
-            node = node * _WIDTH + child
-            if level is not self._levels[0]:
-                running[:, -1] = 0.0  # what comes before a child is then the entry before it, also across rows
-                rest = rest - running.take(child + np.arange(-1, running.size - 1, FAN_OUT))
-        return node
+        for level in self._levels[height - 1 : 0 : -1]:
+            running = level.blocks.take(node, 0).dot(_BEFORE)  # (k, 1 + FAN_OUT)
+            child = (running <= rest.repeat(FAN_OUT + 1).reshape(-1, FAN_OUT + 1)).argmin(1)
+            child -= 1  # the first column is the 0 before all
+            node = (node << _LOG_WIDTH) + child
+            child += np.arange(0, running.size, FAN_OUT + 1)
+            rest = rest - running.ravel()[child]
+        running = self._levels[0].blocks.take(node, 0).dot(_SEARCHED)  # (k, FAN_OUT)
+        child = (running <= rest.repeat(FAN_OUT).reshape(-1, FAN_OUT)).argmin(1)
+        child += node << _LOG_WIDTH
+        return child
 
     def _search_again(self, masses: np.ndarray) -> np.ndarray:
         """Leaves for these masses, none of value 0: at each block the rest is moved into the block's sum."""
-        starts = self._top_starts()
-        node = starts[1:].searchsorted(masses, "right")
-        rest = masses - starts.take(node)
+        node = self._ends.searchsorted(masses, "right")
+        rest = masses - self._starts[node]
         for level in reversed(self._levels):
             running = np.add.accumulate(level.blocks.take(node, 0), 1)
             rest = np.clip(rest, 0.0, np.nextafter(running[:, -1], 0.0))
@@ -195,7 +203,7 @@ class SumTree:
 
         The larger the batch, the more nodes are worth adding up in one go instead of going down through their parents.
         """
-        height, starts = len(self._levels), self._top_starts()
+        height, starts = len(self._levels), self._starts
         most = min(count * NODES_PER_MASS, MOST_NODES)
         while height and self._sizes[height - 1] <= most:
             height -= 1
@@ -203,12 +211,6 @@ class SumTree:
             starts = np.zeros(blocks.size + 1)
             np.add(np.dot(blocks, UPPER), before[:-1, None], starts[1:].reshape(blocks.shape))
         return height, starts
-
-    def _top_starts(self) -> np.ndarray:
-        if self._top_changed:
-            np.add.accumulate(self._top, 0, None, self._starts[1:])
-            self._top_changed = False
-        return self._starts
 
     def _check_indices(self, indices: Any) -> np.ndarray:
         indices = np.atleast_1d(np.asarray(indices))
@@ -224,8 +226,3 @@ def _restored(capacity: int, leaves: np.ndarray) -> SumTree:
     tree = SumTree(capacity)
     tree.set_range(0, leaves)
     return tree
-
-
-def _sums(blocks: np.ndarray) -> np.ndarray:
-    """Sums (k,) of blocks (k, FAN_OUT): each to the same bits, whatever stands beside it."""
-    return np.vecdot(blocks, _ONES)

@@ -21,27 +21,14 @@ class UniformMemory(RingMemory):
     """
 
     def append(self, rows: Experience | Transition, priorities: Any = None, source: Any = 0) -> np.ndarray:
-        """Store rows, in order.
-
-        Args:
-            rows: Transitions or Experiences, whichever this memory holds.
-            priorities: (N,) or None. Not used.
-            source: The rows' stream, one integer or (N,). Rows of one source must come in the order in which they
-                happened.
-
-        Returns:
-            Ids, (N,), int64.
-
-        Raises:
-            TypeError, ValueError: As ``validate_experience``. Nothing is written then.
-        """
+        """Store rows, as :meth:`ReplayMemory.append` says."""
         checked = self.ring.check(rows)
         if priorities is not None:
             check_priorities("priorities", priorities, checked.num_rows)
         return self.ring.append(checked, check_source(source, checked.num_rows))
 
     def update_priorities(self, ids: Any, abs_td_errors: Any) -> int:
-        """Check the arguments and give the number of ids (k,) whose rows are gone; nothing else."""
+        """Check the arguments and count the ids whose rows are gone."""
         ids = check_ids(ids)
         check_priorities("abs_td_errors", abs_td_errors, len(ids))
         return int(((ids < self.ring.oldest) | (ids >= self.ring.inserted)).sum())

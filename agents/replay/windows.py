@@ -65,11 +65,11 @@ def fold(reward: np.ndarray, terminated: np.ndarray, valid: np.ndarray, discount
 def transitions(ring: Ring, slots: np.ndarray, n_step: int, discount: float) -> Transition:
     """Windows that start at these slots (N,) of a ring of Experiences."""
     if n_step == 1:
-        carried = np.where(ring.table["terminated"][slots], 0.0, discount)
-        reward, last = ring.table["reward"][slots], slots
+        carried = np.where(ring.columns["terminated"][slots], 0.0, discount)
+        reward, last = ring.columns["reward"][slots], slots
     else:
         steps = follow(ring, slots, n_step)
-        rewards, terminated = (ring.table[name][steps.slots] for name in ("reward", "terminated"))
+        rewards, terminated = (ring.columns[name][steps.slots] for name in ("reward", "terminated"))
         reward, carried, length = fold(rewards, terminated, steps.valid, discount)
         last = steps.slots[length - 1, np.arange(len(slots))]
     return Transition(ring.obs(slots), ring.action(slots), reward, carried, ring.next_obs(last))
