@@ -10,12 +10,14 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from itertools import chain, count
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import gymnasium as gym
 import numpy as np
 from command_line import Parser, WrongArguments, find_own_modules, natural, pair, positive, require_id, sentence
+from extras import extra, run
 
 import gym_custom
 from agents.tabular import QLearning
@@ -66,7 +68,13 @@ def parser() -> argparse.ArgumentParser:
     add("--epsilon", type=float, default=0.1, metavar="X", help="share of random actions (default: 0.1)")
     add("--seed", type=natural, default=0, metavar="N", help="(default: 0)")
     add("--device", choices=["cpu", "gpu"], help="where JAX runs (default: its own choice)")
-    add("--output", type=Path, default=Path("results/q_learning"), metavar="FOLDER", help="for pictures and values")
+    add(
+        "--output",
+        type=Path,
+        default=Path("results/q_learning"),
+        metavar="FOLDER",
+        help="for pictures and values, beside older ones",
+    )
     return parse
 
 
@@ -80,6 +88,7 @@ def main(argv: list[str] | None = None) -> int:
             raise WrongArguments("--num-episodes is for --mode python; the compiled loops count --num-steps")
         if arguments.mode != "parallel" and (arguments.num_agents or 1) > 1:
             raise WrongArguments("--num-agents is for --mode parallel; the other modes train one agent")
+        prepare_pictures()
         trained = train_in_python(arguments) if arguments.mode == "python" else train_in_jax(arguments)
         write(arguments, trained)
     except (WrongArguments, ValueError, TypeError, OSError, ImportError, gym.error.Error) as error:
@@ -107,7 +116,8 @@ def train_in_python(arguments: argparse.Namespace) -> Trained:
 def train_in_jax(arguments: argparse.Namespace) -> Trained:
     """One agent or many, one compiled loop."""
     jax = on_device(arguments.device)
-    from tqdm import tqdm
+    with extra("agents"):
+        from tqdm import tqdm
 
     from agents.tabular import parallel
     from gym_custom import functional
@@ -123,12 +133,12 @@ def train_in_jax(arguments: argparse.Namespace) -> Trained:
 
     begin = time.perf_counter()
     key = jax.random.key(arguments.seed)
-    run = jax.jit(training).lower(key).compile()
+    compiled = jax.jit(training).lower(key).compile()
     print(f"Compiled in {time.perf_counter() - begin:.1f} s")
     with tqdm(total=agents * steps, unit="step", unit_scale=True) as bar:
         bars.append(bar)
         begin = time.perf_counter()
-        result = jax.block_until_ready(run(key))
+        result = jax.block_until_ready(compiled(key))
         seconds = time.perf_counter() - begin
         jax.effects_barrier()
     report(agents, steps, seconds)
@@ -161,22 +171,33 @@ def report(agents: int, steps: int, seconds: float) -> None:
 # --- pictures
 
 
+def prepare_pictures() -> None:
+    """Loads what draws, before anything is trained for nothing."""
+    with extra("report"):
+        import matplotlib
+    matplotlib.use("Agg")
+
+
 def write(arguments: argparse.Namespace, trained: Trained) -> None:
     """The values as an array and both pictures."""
-    import matplotlib
-
-    matplotlib.use("Agg")
     from matplotlib import pyplot as plt
 
     arguments.output.mkdir(parents=True, exist_ok=True)
-    np.save(arguments.output / "q_values.npy", trained.q_values)
+    picture, values = new_files(arguments.output, arguments.mode)
+    np.save(values, trained.q_values)
     figure, axes = plt.subplots(1, 2, figsize=(11, 4.8), layout="constrained")
     draw_values(axes[0], arguments, trained.q_values)
     draw_curve(axes[1], trained)
-    path = arguments.output / f"{arguments.mode}.png"
-    figure.savefig(path, dpi=150)
+    figure.savefig(picture, dpi=150)
     plt.close(figure)
-    print(f"Wrote {path} and {arguments.output / 'q_values.npy'}")
+    print(f"Wrote {picture} and {values}")
+
+
+def new_files(folder: Path, name: str) -> tuple[Path, Path]:
+    """Where the picture and the values go: beside what earlier runs have left there."""
+    stems = chain([name], (f"{name}-{k}" for k in count(2)))
+    pairs = ((folder / f"{stem}.png", folder / f"{stem}.npy") for stem in stems)
+    return next(pair for pair in pairs if not any(path.exists() for path in pair))
 
 
 def draw_values(axes: Any, arguments: argparse.Namespace, q_values: np.ndarray) -> None:
@@ -206,4 +227,4 @@ def draw_curve(axes: Any, trained: Trained) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run(main))

@@ -62,17 +62,13 @@ def jax_agrees(world: World) -> Iterator[str]:
     from gym_custom import functional
 
     env, tape = functional.JaxEnv(world, autoreset=False), short_tape(world)
-    step = functional.jax.vmap(
-        lambda u, state, action, params: env.step_from(u, env.from_state(state), action, params)[0].world,
-        in_axes=(-1, -1, -1, None),
-    )
-    compiled = functional.jax.jit(step)
+    step = functional.compiled_step(env)
     for moment in tape[::10]:
         u = np.full((env.num_draws, len(moment.terminated)), 0.5)
         u[: world.step_draws] = moment.u if moment.u is not None else 0.5
         action = moment.action.astype(world.action_space.dtype)
         try:
-            found = compiled(u, moment.state, action, env.params)
+            found = step(u, moment.state, action, env.params)
         except Exception as error:
             yield f"JAX cannot trace the rules: {type(error).__name__}: {str(error).splitlines()[0]}"
             return
@@ -84,7 +80,7 @@ def jax_agrees(world: World) -> Iterator[str]:
 def _unlike(found: Any, expected: Any) -> str | None:
     """The first leaf in which more than a fifth of the rows differ by more than float32 explains."""
     for name, new, old in zip(expected._fields, found, expected, strict=True):
-        close = np.isclose(np.moveaxis(np.asarray(new), 0, -1), old, rtol=1e-3, atol=1e-3, equal_nan=True)
+        close = np.isclose(np.asarray(new), old, rtol=1e-3, atol=1e-3, equal_nan=True)
         if close.size and close.all(axis=tuple(range(close.ndim - 1))).mean() < 0.8:
             return str(name)
     return None

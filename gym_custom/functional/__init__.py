@@ -14,7 +14,7 @@ except ModuleNotFoundError as error:
         raise
     raise ModuleNotFoundError("gym_custom.functional needs JAX: pip install --editable '.[jax]'", name="jax") from None
 
-from gym_custom.functional.environment import EnvState, JaxEnv, make
+from gym_custom.functional.environment import EnvState, JaxEnv, compiled_step, make
 from gym_custom.functional.func_env import WorldFuncEnv, as_func_env
 from gym_custom.functional.random_numbers import uniforms
 from gym_custom.functional.rollouts import Rollout, rollout, rollout_uniforms
@@ -27,6 +27,7 @@ __all__ = [
     "Rollout",
     "WorldFuncEnv",
     "as_func_env",
+    "compiled_step",
     "make",
     "rollout",
     "rollout_uniforms",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -241,6 +241,19 @@ def make(
     """
     world, limit = load_world(name, **kwargs)
     return JaxEnv(world, limit if max_episode_steps is None else max_episode_steps, dtype, autoreset)
+
+
+def compiled_step(env: JaxEnv) -> Callable[..., Any]:
+    """The step of many rows as one compiled function.
+
+    Returns:
+        (u, world states, actions, params) -> the next world states, all but params with the rows as last axis.
+    """
+
+    def step(u: Array, state: Any, action: Array, params: Any) -> Any:
+        return env.step_from(u, env.from_state(state), action, params)[0].world
+
+    return jax.jit(jax.vmap(step, in_axes=(-1, -1, -1, None), out_axes=-1))
 
 
 def _tables(params: Any) -> Any:

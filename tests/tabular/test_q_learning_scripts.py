@@ -24,8 +24,26 @@ def test_the_python_loop_counts_episodes_and_draws(tmp_path, capsys):
     printed = capsys.readouterr().out
     assert "Total number of steps: " in printed
     assert "Number of steps per second: " in printed
-    assert np.load(tmp_path / "q_values.npy").shape == (5, 5, 4)
+    assert np.load(tmp_path / "python.npy").shape == (5, 5, 4)
     assert (tmp_path / "python.png").stat().st_size > 10_000
+
+
+def test_a_second_run_leaves_what_the_first_wrote(tmp_path):
+    first, second, third = (train_q_learning.new_files(tmp_path, "scan") for _ in range(3))
+    assert first == second == third == (tmp_path / "scan.png", tmp_path / "scan.npy")
+    first[1].write_text("values")
+    assert train_q_learning.new_files(tmp_path, "scan") == (tmp_path / "scan-2.png", tmp_path / "scan-2.npy")
+    (tmp_path / "scan-2.png").write_text("picture")
+    assert train_q_learning.new_files(tmp_path, "scan") == (tmp_path / "scan-3.png", tmp_path / "scan-3.npy")
+    assert train_q_learning.new_files(tmp_path, "parallel")[0] == tmp_path / "parallel.png"
+
+
+def test_a_missing_matplotlib_is_found_before_any_training(tmp_path, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(SystemExit):
+        train_q_learning.main(["--mode", "python", "--num-steps", "1000000000", "--output", str(tmp_path / "new")])
+    assert "needs matplotlib: pip install --editable '.[report]'" in capsys.readouterr().err
+    assert not (tmp_path / "new").exists()
 
 
 @pytest.mark.parametrize(("mode", "steps"), [("scan", "2,000"), ("parallel", "2,000 * 3 = 6,000")])
@@ -35,7 +53,7 @@ def test_the_compiled_loops_draw_too(mode, steps, tmp_path, capsys):
     arguments += ["--num-agents", "3"] if mode == "parallel" else []
     assert train_q_learning.main(arguments) == 0
     assert f"Total number of steps: {steps}\n" in capsys.readouterr().out
-    assert np.load(tmp_path / "q_values.npy").shape == (4, 4, 4)
+    assert np.load(tmp_path / f"{mode}.npy").shape == (4, 4, 4)
     assert (tmp_path / f"{mode}.png").stat().st_size > 10_000
 
 
