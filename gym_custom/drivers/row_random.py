@@ -24,7 +24,6 @@ _INIT_B, _MULT_B = 0x8B51F9DD, 0x58F38DED
 _MIX_L, _MIX_R = 0xCA01F9DD, 0x4973F715
 _PCG_MULTIPLIER = 0x2360ED051FC65DA44385DF649FCCF645
 _LOW_HALF, _HALF = np.uint64(0xFFFFFFFF), np.uint64(32)
-_TILE = 16_384  # numbers worked out at once: their temporaries stay in the cache
 
 
 class Words(NamedTuple):
@@ -120,18 +119,13 @@ class RowGenerators:
         Returns:
             Floats in [0, 1) as ``Generator.random`` would give them, of shape (draws, items, m).
         """
-        out, count = np.empty((draws, items, len(rows))), draws * items
-        if count == 0:
-            return out
-        order = np.arange(1, count + 1).reshape(items, draws).T[..., None]  # (draws, items, 1)
-        factors = _sums_of_powers(count + 1)[:, order]
-        state, step = self._state_and_step(rows)
-        wide = max(1, _TILE // count)
-        for a in range(0, len(rows), wide):
-            tile = slice(a, a + wide)
-            ahead = _sum(_product(factors, _part(step, tile)), _part(state, tile))  # (draws, items, wide)
-            self.words[rows[tile], :2] = np.stack([ahead.high[-1, -1], ahead.low[-1, -1]], axis=1)
-            _look(ahead, out[..., tile])
+        order = np.arange(1, items * draws + 1).reshape(items, draws).T[..., None]  # (draws, items, 1)
+        out = np.empty((draws, items, len(rows)))
+        if out.size:
+            state, step = self._state_and_step(rows)
+            ahead = _sum(_product(_sums_of_powers(order.size + 1)[:, order], step), state)  # (draws, items, m)
+            self.words[rows, 0], self.words[rows, 1] = ahead.high[-1, -1], ahead.low[-1, -1]
+            _look(ahead, out)
         return out
 
     def uniforms(self, rows: np.ndarray, first: np.ndarray | int, count: int) -> np.ndarray:
@@ -196,10 +190,6 @@ def _sums_of_powers(size: int) -> np.ndarray:
 
 def _farthest(counts: np.ndarray | int) -> int:
     return int(np.abs(counts).max(initial=0))
-
-
-def _part(words: Words, tile: slice) -> Words:
-    return Words(words.high[tile], words.low[tile])
 
 
 def _sum(a: Words, b: Words) -> Words:

@@ -12,7 +12,7 @@ from gym_custom.drivers.row_random import RowGenerators
 _CACHE = 2**21  # bytes that a window of all rows may take without leaving the processor's cache
 _ROW = 512  # bytes that a row's window may take anyway
 _MOST = 64  # items in a window
-_ROWS_AT_ONCE = 4_096
+_NUMBERS_AT_ONCE = 16_384  # so that what lies between a number and an item stays in the cache
 
 Make = Callable[[np.ndarray], Sequence[np.ndarray]]
 """From uniforms of shape (draws, m) to m items: for each block an array of shape (m, width)."""
@@ -108,8 +108,9 @@ class RowStreams:
 
     def _fill(self, rows: np.ndarray, half: int) -> None:
         """Makes half a window of items, those that come next."""
-        for a in range(0, len(rows), _ROWS_AT_ONCE):
-            some = rows[a : a + _ROWS_AT_ONCE]
+        wide = max(1, _NUMBERS_AT_ONCE // max(1, self._half * self._draws))
+        for a in range(0, len(rows), wide):
+            some = rows[a : a + wide]
             u = self._generators.draw(some, self._half, self._draws)  # (draws, half, m)
             made = self._make(u.reshape(self._draws, self._half * len(some)))
             for store, items in zip(self._store, made, strict=True):  # (half * m, width)
