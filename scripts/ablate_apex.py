@@ -209,7 +209,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     import gym_custom  # noqa: F401  # registers the env
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--steps", type=int, default=20_000, help="env steps of each run (default 20000)")
+    parser.add_argument("--steps", type=int, default=8_000, help="env steps of each run (default 8000)")
     parser.add_argument("--seeds", type=int, default=3, help="runs of each variant (default 3)")
     parser.add_argument("--results", type=Path, default=ROOT / "results" / "ablation.csv")
     parser.add_argument("--figure", type=Path, default=ROOT / "docs" / "images" / "ablation.png")
