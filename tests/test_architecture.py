@@ -32,8 +32,11 @@ def name_of(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
 
 
-JAX_FILES = {name for name in map(name_of, PACKAGE_FILES) if name.startswith("gym_custom/functional/")}
-JAX_FILES |= {"agents/tabular/parallel.py"}
+JAX_FILES = {
+    name
+    for name in map(name_of, PACKAGE_FILES)
+    if name.startswith(("gym_custom/functional/", "agents/tabular/parallel/"))
+}
 
 
 def module_of(path: Path) -> str:

@@ -19,6 +19,7 @@ jax = pytest.importorskip("jax", reason="JAX is not installed: pip install gym_c
 import jax.numpy as jnp  # noqa: E402
 
 from agents.tabular import parallel  # noqa: E402
+from agents.tabular.parallel import loop, training  # noqa: E402
 from gym_custom import functional  # noqa: E402
 
 assert gym_custom.World  # importing registers the ids
@@ -194,13 +195,13 @@ def count_truncated(result):
 def test_an_agent_depends_on_its_key_alone(grid, monkeypatch):
     alone = parallel.train(grid, jax.random.key(5), 3, 700, "visits", 0.9, 0.3)
     for group, numbers in ((2, 2**17), (256, 2**12)):
-        monkeypatch.setattr(parallel, "GROUP", group)
-        monkeypatch.setattr(parallel, "BLOCK_NUMBERS", numbers)
-        parallel._compiled.cache_clear()
+        monkeypatch.setattr(training, "GROUP", group)
+        monkeypatch.setattr(loop, "BLOCK_NUMBERS", numbers)
+        training.compiled.cache_clear()
         again = parallel.train(grid, jax.random.key(5), 3, 700, "visits", 0.9, 0.3)
         assert np.array_equal(alone.q_values, again.q_values)
         assert np.array_equal(alone.episodes, again.episodes)
-    parallel._compiled.cache_clear()
+    training.compiled.cache_clear()
     more = parallel.train(grid, jax.random.key(5), 5, 700, "visits", 0.9, 0.3)
     assert np.array_equal(alone.q_values, more.q_values[:3])
     assert not np.array_equal(alone.q_values[0], alone.q_values[1])
@@ -250,8 +251,8 @@ def test_settings_may_be_arrays_over_agents(grid):
 
 def test_peak_memory_does_not_grow_with_the_steps(grid):
     def peak(steps):
-        run = parallel._compile(parallel._Setup(grid, steps, False, None), None)
-        agents = parallel._Agents(*[jax.random.split(jax.random.key(0), 1000)] * 2, *[jnp.full(1000, 0.1)] * 2)
+        run = training.compile_training(loop.Setup(grid, steps, False, None), None)
+        agents = loop.Agents(*[jax.random.split(jax.random.key(0), 1000)] * 2, *[jnp.full(1000, 0.1)] * 2)
         return run.lower(agents, jnp.float32(0.9)).compile().memory_analysis().temp_size_in_bytes
 
     assert peak(1_000_000) < 1.1 * peak(10_000)
