@@ -8,15 +8,11 @@ from __future__ import annotations
 
 import itertools
 import multiprocessing
-import os
 import signal
-import threading
 import time
 import traceback
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from multiprocessing import resource_tracker
+from contextlib import suppress
 from multiprocessing.connection import Connection, wait
 from typing import Any, NamedTuple
 
@@ -26,12 +22,11 @@ from agents.apex.actor import ActorPlan, build_actor, run_actor
 from agents.apex.channel import ActorError, Block, Closed
 from agents.apex.mailbox import SharedMailbox
 from agents.apex.signals import HANG_UP
-from agents.apex.spawned import UNGUARDED
+from agents.apex.spawned import UNGUARDED, ctrl_c_later, end_with_parent, one_thread
 from agents.types import Weights
 
 BLOCKS_UNDER_WAY = 2  # per actor: one being stored, one on its way
 STOP_SECONDS = 1.0  # until a child that does not end by itself is ended
-THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")  # what NumPy's libraries and torch read
 
 _spawn = multiprocessing.get_context("spawn")
 
@@ -117,47 +112,6 @@ def actor_process(plan_bytes: bytes, connection: Connection, mailbox: SharedMail
                 channel.fail(traceback.format_exc())
             except Closed:
                 return
-
-
-def end_with_parent() -> None:
-    """Leave at once when the learner's process is gone, even out of a step that never returns."""
-    parent = multiprocessing.parent_process()
-    assert parent is not None
-
-    def watch() -> None:
-        wait([parent.sentinel])
-        os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()
-
-
-@contextmanager
-def ctrl_c_later() -> Iterator[None]:
-    """Processes started in here never see Ctrl+C, not even before they ignore it; the caller sees it afterwards."""
-    if not hasattr(signal, "pthread_sigmask"):  # Windows
-        yield
-        return
-    resource_tracker.ensure_running()  # else spawning does that, which unblocks the signal
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Processes started meanwhile compute on one thread each, or they would take each other's cores."""
-    before = {name: os.environ.get(name) for name in THREADS}
-    os.environ.update(dict.fromkeys(THREADS, "1"))
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
 
 
 class _Child:

@@ -15,9 +15,9 @@ import numpy as np
 from agents.apex.envs import EVALUATION_SEED, EnvSource
 from agents.apex.features import batch_of_one, feature_array
 from agents.apex.frozen import FrozenNetwork
-from agents.apex.local import ctrl_c_later, end_with_parent, one_thread
 from agents.apex.mailbox import SharedMailbox
 from agents.apex.masks import MASK, barrier
+from agents.apex.spawned import ctrl_c_later, end_with_parent, one_thread
 from agents.types import Weights
 
 FPS = 30.0  # where the env names no pace
