@@ -122,8 +122,9 @@ def test_the_record_is_frozen():
         ApeXConfig().gamma = 0.5
 
 
-def test_ids_without_a_file_get_the_defaults():
-    assert ApeXConfig.preset("NumpyCartPole-v1") == ApeXConfig()
+def test_ids_without_a_file_and_the_cart_pole_get_the_defaults():
+    assert ApeXConfig.preset("NoFile-v0") == ApeXConfig()
+    assert ApeXConfig.preset("NumpyCartPole-v0") == ApeXConfig.preset("NumpyCartPole-v1") == ApeXConfig()
 
 
 @pytest.mark.parametrize("file", sorted((Path(agents.apex.__file__).parent / "presets").glob("*.json")), ids=str)
