@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 import gymnasium as gym
 import numpy as np
 from command_line import Parser, WrongArguments, positive
+from jax_device import on_device
 
 import gym_custom
 
@@ -140,20 +141,23 @@ def gymnax_cartpole(num_envs: int) -> Play:
     return compiled(run, num_envs)
 
 
-def own_jax(num_envs: int) -> Play:
+def own_jax(name: str) -> Callable[[int], Play]:
     """Our own rules in JAX, by `functional.rollout`."""
-    import jax
-    import jax.numpy as jnp
 
-    from gym_custom import functional
+    def make(num_envs: int) -> Play:
+        import jax
+        import jax.numpy as jnp
 
-    env = functional.make("NumpyCartPole-v1")
+        from gym_custom import functional
 
-    @jax.jit
-    def run(key):
-        return functional.rollout(env, lambda obs, u: (u < 0.5).astype(jnp.int32), key, num_envs, 256).reward_sum
+        env = functional.make(name)
 
-    return compiled(run, num_envs)
+        def act(obs, u):
+            return jnp.floor(u * env.action_space.n).astype(jnp.int32)
+
+        return compiled(jax.jit(lambda key: functional.rollout(env, act, key, num_envs, 256).reward_sum), num_envs)
+
+    return make
 
 
 def compiled(run: Any, num_envs: int) -> Play:
@@ -184,11 +188,12 @@ CONTESTANTS = [
     Contestant("vector", "GridWorld-v0", vector("GridWorld-v0")),
     Contestant("vector", "MyEnv-v0", vector("MyEnv-v0"), most=8_192),
 ]
-PEERS = {
-    "envpool": Contestant("vector", "EnvPool CartPole-v1", envpool, most=8_192),
-    "gymnax": Contestant("vector", "gymnax CartPole-v1 (JAX)", gymnax_cartpole),
-    "jax": Contestant("vector", "NumpyCartPole-v1 (JAX)", own_jax),
-}
+PEERS = [
+    ("envpool", Contestant("vector", "EnvPool CartPole-v1", envpool, most=8_192)),
+    ("gymnax", Contestant("vector", "gymnax CartPole-v1 (JAX)", gymnax_cartpole)),
+    ("jax", Contestant("vector", "NumpyCartPole-v1 (JAX)", own_jax("NumpyCartPole-v1"))),
+    ("jax", Contestant("vector", "MyEnv-v0 (JAX)", own_jax("MyEnv-v0"), most=8_192)),
+]
 
 
 # --- measuring
@@ -307,6 +312,7 @@ def parser() -> argparse.ArgumentParser:
     add("--repeats", type=positive, default=5, metavar="N", help="repeats of every measurement (default: 5)")
     add("--seconds", type=float, default=0.3, metavar="S", help="length of one repeat, about (default: 0.3)")
     add("--peers", action="store_true", help="EnvPool, gymnax and our JAX environment too, where installed")
+    add("--device", choices=["cpu", "gpu"], help="where JAX runs (default: its own choice)")
     add("--output", type=Path, default=Path("results/benchmark_envs"), metavar="FOLDER", help="for CSV and plot")
     return parse
 
@@ -314,7 +320,7 @@ def parser() -> argparse.ArgumentParser:
 def installed_peers() -> list[Contestant]:
     """The peers that can be imported; of each other one a line says so."""
     found = []
-    for library, contestant in PEERS.items():
+    for library, contestant in PEERS:
         if importlib.util.find_spec(library) is None:
             print(f"without {contestant.name}: {library} is not installed")
         else:
@@ -328,6 +334,8 @@ def main(argv: list[str] | None = None) -> int:
         arguments = parser().parse_args(argv)
         if not arguments.seconds > 0:
             raise WrongArguments(f"--seconds must be positive, not {arguments.seconds}")
+        if arguments.device is not None:
+            on_device(arguments.device)
         arguments.output.mkdir(parents=True, exist_ok=True)
     except (WrongArguments, OSError) as error:
         print(f"benchmark_envs.py: {error}", file=sys.stderr)

@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from benchmark_envs import machine
 from command_line import Parser, WrongArguments, positive
+from jax_device import on_device
 
 SIZES = [1, 30, 256, 2_048, 16_384]
 SIDE, ACTIONS = 5, 4
@@ -258,8 +259,6 @@ def main(argv: list[str] | None = None) -> int:
     """Measures, prints and writes; 0 on success, 2 for wrong arguments, 130 after Ctrl+C."""
     try:
         arguments = parser().parse_args(argv)
-        from train_q_learning import on_device
-
         jax = on_device(arguments.device)
         print(f"{machine()}; JAX on {jax.devices()[0] if arguments.device is None else arguments.device}")
         print(f"{'':14} {'agents':>7} {'steps each':>11} {'steps/s':>15} {'spread':>7} {'to recipe':>9}")

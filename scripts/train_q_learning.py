@@ -18,6 +18,7 @@ import gymnasium as gym
 import numpy as np
 from command_line import Parser, WrongArguments, find_own_modules, natural, pair, positive, require_id, sentence
 from extras import extra, run
+from jax_device import on_device
 
 import gym_custom
 from agents.tabular import QLearning
@@ -145,20 +146,6 @@ def train_in_jax(arguments: argparse.Namespace) -> Trained:
     ends = np.asarray(result.curve.steps)
     rewards = np.asarray(result.curve.returns) / np.diff(ends, prepend=0)[:, None]
     return Trained(np.asarray(result.q_values).mean(0), ends, rewards)
-
-
-def on_device(name: str | None) -> Any:
-    """JAX, running there."""
-    try:
-        import jax
-    except ImportError:
-        raise WrongArguments("this mode needs JAX: pip install --editable '.[jax]'") from None
-    if name is not None:
-        try:
-            jax.config.update("jax_default_device", jax.devices(name)[0])
-        except RuntimeError:
-            raise WrongArguments(f"JAX finds no {name} here; it has {jax.devices()}") from None
-    return jax
 
 
 def report(agents: int, steps: int, seconds: float) -> None:

@@ -49,7 +49,9 @@ def sparing(value):
 
 
 every_setting = pytest.mark.parametrize(("env_id", "kwargs"), [sparing(setting) for setting in SETTINGS])
-every_id = pytest.mark.parametrize("env_id", [sparing(env_id) for env_id in IDS])
+every_id = pytest.mark.parametrize(
+    "env_id", [pytest.param(i, marks=[pytest.mark.slow] if i.startswith("MyEnv") else []) for i in IDS]
+)
 FEW = pytest.mark.parametrize(
     "env_id", ["NumpyCartPole-v1", "GridWorld-v0", pytest.param("MyEnv-v0", marks=pytest.mark.slow)]
 )
@@ -586,9 +588,7 @@ def same(x, y) -> bool:
     return x.dtype == y.dtype and np.array_equal(x, y)
 
 
-@pytest.mark.parametrize(
-    "env_id", [pytest.param(i, marks=[pytest.mark.slow] if i.startswith("MyEnv") else []) for i in IDS]
-)
+@every_id
 def test_vector_env_has_the_form_of_the_numpy_one(env_id):
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="(?s).*is out of date", category=DeprecationWarning)
