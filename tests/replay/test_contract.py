@@ -366,3 +366,11 @@ def test_memory_that_will_not_fit_is_refused_at_once():
         with pytest.raises(MemoryError, match="GiB"):
             memory_class(Box(0, 255, (84, 84, 4), np.uint8), Discrete(4), capacity=10**9, check_memory=True)
         assert memory_class(OBS, Discrete(2), capacity=100, check_memory=True).capacity == 100
+
+
+@pytest.mark.parametrize("source", [2**63, -(2**63) - 1, np.full(2, 2**63, np.uint64), 0.5, True, None])
+def test_sources_that_are_no_integers_of_64_bits_are_refused(make, source):
+    memory = make(capacity=4)
+    with pytest.raises(ValueError, match="source must be"):
+        memory.append(steps(memory, 2), source=source)
+    assert len(memory) == memory.inserted == 0

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from gymnasium.spaces import Box, Dict, Discrete, Tuple
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from agents.replay import PrioritizedMemory, UniformMemory
@@ -71,6 +71,7 @@ def changed(draw, value):
 
 @pytest.mark.parametrize("kind", [Experience, Transition])
 @pytest.mark.parametrize("name", MAKE)
+@settings(max_examples=50, deadline=None)
 @given(data=st.data())
 @pytest.mark.filterwarnings("ignore:.*:RuntimeWarning")  # casts of the junk
 def test_any_broken_entry_is_refused_with_nothing_lost_or_gives_a_good_memory(name, kind, data):
