@@ -42,7 +42,12 @@ def main(argv: list[str] | None = None) -> int:
     """Make the files and print their scores; 0 on success, 2 for wrong arguments, 130 after Ctrl+C."""
     parse = Parser(prog="python scripts/make_pretrained.py", description=__doc__, epilog=EXAMPLES)
     parse.add_argument("ids", nargs="+", metavar="ID")
-    parse.add_argument("--from-run", type=Path, metavar="FOLDER", help="of a finished run of that id; one id only")
+    parse.add_argument(
+        "--from-run",
+        type=Path,
+        metavar="FOLDER",
+        help="of a finished run of that id or of one with the same spaces; one id only",
+    )
     parse.add_argument("--seed", type=natural, default=0, metavar="N", help="of the training (default: 0)")
     parse.add_argument("--total-timesteps", type=positive, metavar="N", help="of the training (default: by id)")
     parse.add_argument("--output", type=Path, default=DATA, metavar="FOLDER", help="default: the package's own")
@@ -69,7 +74,7 @@ def train(env_id: str, arguments: Any) -> Saved:
         raise WrongArguments(f"{env_id} needs --total-timesteps, or --from-run with a finished run")
     agent = ApeX(env_id, ApeXConfig.from_dict(settings), arguments.seed)
     agent.learn(steps, progress_bar=True)
-    return described(agent, agent.num_timesteps)
+    return described(agent, agent.num_timesteps, agent.source.name)
 
 
 def from_run(env_id: str, folder: Path) -> Saved:
@@ -77,15 +82,18 @@ def from_run(env_id: str, folder: Path) -> Saved:
     run = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     agent = ApeX(env_id, ApeXConfig.from_dict({**run["config"], "cluster": "inline", "run_folder": None}), run["seed"])
     agent.load_weights(folder / "best.pt")
+    if run["env"] != env_id:
+        print(f"{folder} was trained on {run['env']}; the score is that on {env_id}")
     last = (folder / "evaluations.csv").read_text(encoding="utf-8").splitlines()[-1]
-    return described(agent, int(float(last.split(",")[0])))
+    return described(agent, int(float(last.split(",")[0])), run["env"])
 
 
-def described(agent: ApeX, steps: int) -> Saved:
+def described(agent: ApeX, steps: int, trained_on: str) -> Saved:
     """The policy of an agent, with how it was made."""
     default, settings = ApeXConfig().to_dict(), agent.config.to_dict()
     about = {
         "env": agent.source.name,
+        "trained_on": trained_on,
         "algorithm": "Ape-X",
         "env_steps": steps,
         "seed": agent.seed,

@@ -129,11 +129,12 @@ def test_a_table_chooses_the_best_of_each_place():
         ("Nowhere-v0", "no trained policy for 'Nowhere-v0'; there are some for .*NumpyCartPole-v1"),
         (lambda: gym.make("GridWorld-v0", size=3), r"trained on observations MultiDiscrete\(\[5 5\]\)"),
         (lambda: gym.make_vec("NumpyCartPole-v1", num_envs=2, max_episode_steps=9), None),
+        (lambda: gym.make("NumpyCartPole-v1", gravity=20.0), None),  # its bounds are other ones
         (lambda: gym.make("GridWorld-v0").unwrapped.__class__(), "not made from an id"),
     ],
-    ids=["unknown", "other size", "rows", "no id"],
+    ids=["unknown", "other size", "rows", "other gravity", "no id"],
 )
-def test_what_does_not_fit_is_refused(env, words):
+def test_what_does_not_fit_is_refused_and_the_rest_is_not(env, words):
     env = env if isinstance(env, str) else env()
     if words is None:
         assert pretrained.load(env).predict(np.zeros((2, 4), np.float32))[0].shape == (2,)
