@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from gymnasium import spaces
 
-from gym_custom.drivers.observations import ObservationPacker
+from gym_custom.drivers.observations import ObservationPacker, numbers_in
 from gym_custom.drivers.state_layout import cast_leaf
 from gym_custom.world import World, plain_params
 
@@ -154,14 +153,7 @@ def observation(rules: Rules, row: Any) -> Any:
     """The observation of one row, as the single env gives it."""
     parts, space = rules.call("observe", row), rules.world.observation_space
     sizes = [int(np.size(part)) for part in parts]
-    if sum(sizes) != _numbers(space):
-        raise Fault(f"observe: parts of sizes {sizes} do not fill {space}, which takes {_numbers(space)} numbers")
+    if sum(sizes) != numbers_in(space):
+        raise Fault(f"observe: parts of sizes {sizes} do not fill {space}, which takes {numbers_in(space)} numbers")
     with np.errstate(all="ignore"):
         return rules.packer.single(parts)
-
-
-def _numbers(space: spaces.Space) -> int:
-    """How many numbers an observation of a space holds."""
-    if isinstance(space, spaces.Dict | spaces.Tuple):
-        return sum(map(_numbers, space.values() if isinstance(space, spaces.Dict) else space))
-    return int(np.prod(space.shape or ()))

@@ -57,6 +57,13 @@ class ObservationPacker:
         return out
 
 
+def numbers_in(space: Any) -> int:
+    """How many numbers an observation of a space holds."""
+    if isinstance(space, (spaces.Dict, spaces.Tuple)):
+        return sum(map(numbers_in, space.values() if isinstance(space, spaces.Dict) else space))
+    return int(np.prod(space.shape or ()))
+
+
 def row_of(space: spaces.Space, batch: Any, row: int) -> Any:
     """The observation of one row of a batch, as the single environment gives it."""
     if isinstance(space, spaces.Dict):

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from gym_custom.drivers.trial import first_state
 from gym_custom.world import World
-
-_MORE_DRAWS = 1_000
-"""Uniforms that are enough for any rule that asks for too many."""
 
 Blocks = list[np.ndarray]
 """The states of n rows: for each dtype a matrix of shape (width, n), those leaves apart that no step changes."""
@@ -117,33 +115,6 @@ class StateLayout:
         """The parts of the observation and the info, from bare leaves."""
         state = self.kind(*leaves)
         return world.observe(xp, params, state), {} if world.info is None else world.info(xp, params, state)
-
-
-def first_state(world: World, params: Any) -> Any:
-    """An initial state; and a first step, so that rules that ask for more than the world promises are found at once.
-
-    Raises:
-        ValueError: A rule asks for more uniforms than the world promises.
-    """
-    draw = lambda count: np.full(count, 0.5)  # noqa: E731
-    start = lambda u: world.initial_state(np, params, u)  # noqa: E731
-    state = _with_enough("initial_state", "reset_draws", start, draw(world.reset_draws))
-    action = np.zeros(world.action_space.shape or (), world.dtype)[()]
-    step = lambda u: world.transition(np, params, state, action, u)  # noqa: E731
-    _with_enough("transition", "step_draws", step, draw(world.step_draws) if world.step_draws else None)
-    return state
-
-
-def _with_enough(role: str, promise: str, rule: Callable[[Any], Any], u: np.ndarray | None) -> Any:
-    try:
-        return rule(u)
-    except (IndexError, TypeError, AttributeError) as error:
-        count = 0 if u is None else len(u)
-        try:
-            rule(np.full(count + _MORE_DRAWS, 0.5))
-        except Exception:  # whatever is wrong, more numbers do not mend it
-            raise error from None
-        raise ValueError(f"{role} asks for more uniforms than the world's {promise}={count} promises") from None
 
 
 def cast_leaf(leaf: Any, floats: Any) -> Any:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import worlds
+from gymnasium import spaces
 
 from gym_custom import World, check_world
 from gym_custom.checks import WorldCheckError
@@ -67,6 +68,29 @@ def test_a_typo_in_a_function_is_named(driver):
 )
 def test_rules_that_ask_for_more_uniforms_than_promised(driver, parts, sentence):
     with pytest.raises(ValueError, match=f"^{sentence}$"):
+        driver(changed(**parts))
+
+
+@drivers
+@pytest.mark.parametrize(
+    ("parts", "sentence"),
+    [
+        (
+            {"initial_state": lambda xp, p, u: (u[0], u[1])},
+            r"initial_state must return the world's State, a",
+        ),
+        ({"transition": lambda xp, p, s, a, u: s.place}, r"transition must return the world's Balloon, not "),
+        ({"transition": lambda xp, p, s, a, u: (s.place,)}, r"transition must return the world's Balloon, not \("),
+        ({"outcome": lambda xp, p, s, a, n: s.place}, r"outcome must return two values, reward and terminated, not "),
+        ({"observe": lambda xp, p, s: s.place}, r"observe must return a tuple of parts, not "),
+        ({"observe": lambda xp, p, s: (s.place,)}, r"observe: parts of sizes \[1\] do not fill Box.* takes 2 numbers"),
+        ({"observe": lambda xp, p, s: (s.place,) * 3}, r"observe: parts of sizes \[1, 1, 1\] do not fill Box"),
+        ({"info": lambda xp, p, s: s.place}, r"info must return a dict, not "),
+        ({"action_space": spaces.MultiDiscrete([2, 2])}, r"the action space must be a Discrete or a Box, not Multi"),
+    ],
+)
+def test_rules_that_return_something_else(driver, parts, sentence):
+    with pytest.raises((TypeError, ValueError), match=f"^{sentence}"):
         driver(changed(**parts))
 
 
