@@ -1,8 +1,8 @@
 """Judge policies of the robot among pedestrians on its fixed cases: a table, and a heat map of difficulty.
 
-Policies are the scripted ones by name, ``random``, an Ape-X file or run folder, or a run's folder of
-``compare_baselines.py``. ``NAME=POLICY`` gives it another name in the table, and ``POLICY@state`` says that it was
-trained on another kind of observation: the rooms stay the same.
+Policies are the scripted ones by name, ``random``, ``pretrained`` (what ``agents.pretrained`` has for the id), an
+Ape-X file or run folder, or a run's folder of ``compare_baselines.py``. ``NAME=POLICY`` gives it another name in the
+table, and ``POLICY@state`` says that it was trained on another kind of observation: the rooms stay the same.
 """
 
 from __future__ import annotations
@@ -111,8 +111,12 @@ def player(text: str) -> Player:
         return Player(label, kwargs, lambda env: lambda observation: ScriptedPolicy(name, env).predict(observation)[0])
     if name == "random":
         return Player(label, kwargs, _random)
+    if name == "pretrained":
+        return Player(label, kwargs, _pretrained)
     if not Path(name).exists():
-        raise WrongArguments(f"there is no policy and no file {name!r}; scripted are {', '.join(POLICIES)} and random")
+        raise WrongArguments(
+            f"there is no policy and no file {name!r}; scripted are {', '.join(POLICIES)}, random, pretrained"
+        )
     predict = _trained(Path(name), kwargs)
     return Player(label, kwargs, lambda env: predict)
 
@@ -120,6 +124,13 @@ def player(text: str) -> Player:
 def _random(env: Any) -> Predict:
     env.action_space.seed(0)
     return lambda observation: env.action_space.sample()
+
+
+def _pretrained(env: Any) -> Predict:
+    from agents import pretrained
+
+    policy = pretrained.load(env)
+    return lambda observation: policy.predict(observation)[0]
 
 
 def _trained(path: Path, kwargs: dict[str, Any]) -> Predict:
