@@ -14,13 +14,14 @@ import traceback
 import warnings
 from contextlib import suppress
 from multiprocessing.connection import Connection, wait
-from typing import Any, NamedTuple
+from typing import Any
 
 import cloudpickle
 
 from agents.apex.actor import ActorPlan, build_actor, run_actor
 from agents.apex.channel import ActorError, Block, Closed
 from agents.apex.mailbox import SharedMailbox
+from agents.apex.record import ActorRecord, Failure
 from agents.apex.signals import HANG_UP
 from agents.apex.spawned import UNGUARDED, ctrl_c_later, end_with_parent, one_thread
 from agents.types import Weights
@@ -29,12 +30,6 @@ BLOCKS_UNDER_WAY = 2  # per actor: one being stored, one on its way
 STOP_SECONDS = 1.0  # until a child that does not end by itself is ended
 
 _spawn = multiprocessing.get_context("spawn")
-
-
-class Failure(NamedTuple):
-    """An exception on its way to the caller."""
-
-    text: str  # the traceback
 
 
 class LocalChannel:
@@ -114,14 +109,10 @@ def actor_process(plan_bytes: bytes, connection: Connection, mailbox: SharedMail
                 return
 
 
-class _Child:
+class _Child(ActorRecord):
     """One actor's process and what is known about it."""
 
-    def __init__(self, plan: ActorPlan) -> None:
-        self.plan = plan
-        self.process: Any = None
-        self.failures = 0  # exceptions in a row
-        self.last_block = time.monotonic()
+    process: Any = None
 
     def start(self, mailbox: SharedMailbox) -> None:
         self.connection, other = _spawn.Pipe()
@@ -133,12 +124,9 @@ class _Child:
             self.process.start()
         other.close()  # so that the child's end is the only one, and its death is seen here
 
-    def condition(self, now: float) -> str:
+    def condition(self) -> str:
         alive = "alive" if self.process.is_alive() else "dead"
-        return f"actor {self.plan.actor} (pid {self.process.pid}, {alive}, silent for {now - self.last_block:.0f} s)"
-
-    def next_life(self) -> None:
-        self.plan = self.plan._replace(life=self.plan.life + 1)
+        return f"{self.silence()} in process {self.process.pid}, {alive}"
 
 
 class LocalCluster:
@@ -190,10 +178,10 @@ class LocalCluster:
         if message is None:
             self._restart(child)
         elif isinstance(message, Failure):
-            self._failed(child, message.text)
+            child.failed(message.text, self._max_restarts)
             child.next_life()
         else:
-            child.failures, child.last_block = 0, time.monotonic()
+            child.delivered()
             return message
         return None
 
@@ -203,7 +191,7 @@ class LocalCluster:
         newest = max(self._warned, *(child.last_block for child in self._children))
         if now - newest > self.watchdog_seconds:
             self._warned = now
-            waiting = ", ".join(child.condition(now) for child in self._children)
+            waiting = ", ".join(child.condition() for child in self._children)
             warnings.warn(f"the learner waits for experience from {waiting}", RuntimeWarning, stacklevel=2)
 
     def stop(self) -> None:
@@ -243,12 +231,7 @@ class LocalCluster:
                 "put the start of the script under `if __name__ == '__main__':`"
             )
         if code >= 0:  # it left by itself, without a word; below 0 a signal ended it
-            self._failed(child, f"it left with exit code {code}")
+            child.failed(f"it left with exit code {code}", self._max_restarts)
         child.next_life()
         self.restarts += 1
         child.start(self._mailbox)
-
-    def _failed(self, child: _Child, text: str) -> None:
-        child.failures += 1
-        if child.failures > self._max_restarts:
-            raise ActorError(f"actor {child.plan.actor} failed {child.failures} times in a row; the last time:\n{text}")

@@ -207,7 +207,7 @@ def test_a_silent_actor_is_named(tmp_path):
         process = psutil.Process(cluster.processes[0].pid)
         process.suspend()
         cluster.watchdog_seconds = 0.5
-        words = r"waits for experience from actor 0 \(pid \d+, alive, silent for"
+        words = r"waits for experience from actor 0 \(silent for \d+ s\) in process \d+, alive"
         try:
             with pytest.warns(RuntimeWarning, match=words):
                 check_until(cluster, 2)
