@@ -112,12 +112,12 @@ class RingMemory(ReplayMemory):
 
     def gather(self, drawn: Draw, n_step: int, discount: float, sequence_length: int) -> Batch:
         """The Batch of drawn Experiences; arguments as those of ``sample``."""
+        slots, ids, weights, probabilities = drawn
         check_integer("n_step", n_step, 1)
         if check_integer("sequence_length", sequence_length, 1) == 1:
-            rows = transitions(self.ring, drawn.slots, n_step, discount)
-            return Batch(rows, drawn.ids, drawn.weights, drawn.probabilities)
-        rows, mask = sequences(self.ring, drawn.slots, sequence_length, n_step, discount)
-        return Batch(rows, drawn.ids, drawn.weights, drawn.probabilities, mask)
+            return Batch(transitions(self.ring, slots, n_step, discount), ids, weights, probabilities)
+        rows, mask = sequences(self.ring, slots, sequence_length, n_step, discount)
+        return Batch(rows, ids, weights, probabilities, mask)
 
     def candidates(self, source: int) -> np.ndarray:
         """Slots of the rows of one source, oldest first; ValueError if there are none."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-_FLOAT, _INTEGER, _BITS = np.dtype(np.float64), np.dtype(np.int64), np.dtype(np.uint64)
+_FLOAT, _INTEGER, BITS = np.dtype(np.float64), np.dtype(np.int64), np.dtype(np.uint64)
 
 
 def check_integer(name: str, value: Any, least: int) -> int:
@@ -59,7 +59,8 @@ def check_priorities(name: str, values: Any, num_rows: int, largest: float = np.
         values = np.asarray(values, np.float64)
     if values.shape != (num_rows,):
         raise ValueError(f"{name} must have shape ({num_rows},), one for each row, got {values.shape}")
-    if largest_bits(values) >= bits_of(largest):
+    bits = values.view(BITS)
+    if num_rows and bits.item(bits.argmax()) >= bits_of(largest):
         good = (values >= 0) & (values < largest)
         if good.all():  # just a negative zero
             return values
@@ -70,19 +71,19 @@ def check_priorities(name: str, values: Any, num_rows: int, largest: float = np.
 
 
 def largest_bits(values: np.ndarray) -> int:
-    """The largest of the bit patterns of float64 values (k,) as unsigned numbers, 0 for none.
+    """The largest of the bit patterns of float64 values (k,), at least one, as unsigned numbers.
 
     One pass tells what else takes several: patterns of negative, infinite and NaN floats are larger than those of all
     others, which are in the order of the numbers. Only a negative zero looks bad and is none.
     """
-    bits = values.view(_BITS)
-    return bits.item(bits.argmax()) if len(bits) else 0
+    bits = values.view(BITS)
+    return bits.item(bits.argmax())
 
 
 @functools.lru_cache(maxsize=64)
 def bits_of(value: float) -> int:
     """The bit pattern of a float64 as an unsigned number."""
-    return int(np.float64(value).view(_BITS))
+    return int(np.float64(value).view(BITS))
 
 
 def check_ids(ids: Any) -> np.ndarray:

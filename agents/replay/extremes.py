@@ -6,6 +6,7 @@ import numpy as np
 
 BLOCK = 64
 _LOG_BLOCK = np.array(6)  # as an array without axes it costs NumPy less than as a number
+_OFFSETS = np.arange(BLOCK)
 
 
 class Extreme:
@@ -34,14 +35,16 @@ class Extreme:
         """The extreme positive entry of the array as it is now, (size,), 0 if there is none."""
         changed = self._changed.nonzero()[0]
         if changed.size:
-            places = changed[:, None] * BLOCK + np.arange(BLOCK)  # the last block repeats its last entry
-            self._of_block[changed] = self._reduce(values.take(np.minimum(places, len(values) - 1)))
+            places = np.add.outer(changed << _LOG_BLOCK, _OFFSETS)
+            self._of_block[changed] = self._reduce(values.take(places, mode="clip"))  # the last entry may come often
             self._changed[changed] = False
-        return float(self._reduce(self._of_block[None])[0])
+        if not self._smallest:
+            return self._of_block.item(self._of_block.argmax())
+        return self._reduce(self._of_block[None]).item()
 
     def _reduce(self, values: np.ndarray) -> np.ndarray:
         """Extremes of rows (k, n)."""
         if not self._smallest:
-            return values.max(1)
+            return np.maximum.reduce(values, 1)
         least = np.where(values > 0, values, np.inf).min(1)
         return np.where(np.isfinite(least), least, 0.0)

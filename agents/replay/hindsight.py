@@ -141,10 +141,11 @@ class HindsightMemory(ReplayMemory):
         gamma = self.discount if discount is None else check_fraction("discount", discount)
         drawn = self.memory.draw(batch_size, source)
         batch = self.memory.gather(drawn, n_step, gamma, sequence_length)
-        rows = self._choose(drawn.slots)
+        slots = drawn[0]
+        rows = self._choose(slots)
         if rows.size:
-            goals = self._goals(drawn.slots[rows])
-            new, mask = self._relabel(drawn.slots[rows], goals, n_step, gamma, sequence_length)
+            goals = self._goals(slots[rows])
+            new, mask = self._relabel(slots[rows], goals, n_step, gamma, sequence_length)
             tree_map(lambda old, part: old.__setitem__(rows, part), tuple(batch.transition), tuple(new))
             if batch.mask is not None:
                 batch.mask[rows] = mask

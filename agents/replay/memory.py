@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -130,10 +130,5 @@ class ReplayMemory(ABC):
         """A batch, with arguments as those of ``sample``."""
 
 
-class Draw(NamedTuple):
-    """Rows that were drawn, before their contents are gathered."""
-
-    slots: np.ndarray  # (N,), where the rows lie in the ring
-    ids: np.ndarray  # (N,), int64
-    weights: np.ndarray  # (N,), importance weights
-    probabilities: np.ndarray  # (N,)
+Draw = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
+"""Rows that were drawn, before their contents are gathered: slots in the ring, ids (int64), weights, probabilities."""

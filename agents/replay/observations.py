@@ -9,6 +9,9 @@ import numpy as np
 from agents.replay.spaces import Layout
 from agents.replay.streams import Rows
 
+SMALL = 16_384
+"""Bytes that are compared as a whole."""
+
 
 class ObservationStore:
     """Arrays of ``capacity`` slots and, behind them, as many own places as are needed.
@@ -43,7 +46,13 @@ class ObservationStore:
 
     def keep(self, batch: list[np.ndarray], rows: np.ndarray | int) -> np.ndarray | int:
         """Store one row of a batch, or several (k,), in unused own places; gives their indices."""
-        places = self.reserve(1).item() if isinstance(rows, int) else self.reserve(len(rows))
+        if not isinstance(rows, int):
+            places: np.ndarray | int = self.reserve(len(rows))
+        else:
+            if not self._num_free:
+                self._grow(1)
+            self._num_free -= 1
+            places = self._free.item(self._num_free)
         for store, array in zip(self.arrays, batch, strict=True):
             store[places] = array[rows]
         return places
@@ -78,6 +87,8 @@ def torn_rows(first: list[np.ndarray], of_first: Rows, second: list[np.ndarray],
     torn: np.ndarray | None = None
     for place, one in enumerate(first):
         rows, others = one[of_first], second[place][of_second]
+        if rows.nbytes <= SMALL and rows.tobytes() == others.tobytes():  # for few bytes the shortest way
+            continue
         if rows.size:
             word = _word(rows.nbytes // len(rows))
             equal = rows.reshape(-1).view(word) == others.reshape(-1).view(word)

@@ -63,6 +63,8 @@ class PrioritizedMemory(RingMemory):
     """
 
     extra_row_bytes = 8 * 4  # raw priority, leaf, its running sum, the levels above
+    _largest: Extreme | None
+    _extremes: list[Extreme]
 
     def __init__(
         self,
@@ -134,23 +136,27 @@ class PrioritizedMemory(RingMemory):
         checked = self.ring.check(rows)
         source = check_source(source, checked.num_rows)
         if priorities is None:
-            priorities = np.full(checked.num_rows, self._largest.get(self._raw) if len(self.ring) else 1.0)
-        raw = check_priorities("priorities", priorities, checked.num_rows, self._largest_priority)
+            raw = np.full(checked.num_rows, self._largest_present())
+        else:
+            raw = check_priorities("priorities", priorities, checked.num_rows, self._largest_priority)
         ids = self.ring.append(checked, source)
         self._write_newest(raw[-self.capacity :])
-        self._refresh_ranks()
+        if self._ranking:
+            self._refresh_ranks(self._ranking)
         return ids
 
     def update_priorities(self, ids: Any, abs_td_errors: Any) -> int:
         """Give rows new raw priorities, as :meth:`ReplayMemory.update_priorities` says."""
         ids = check_ids(ids)
         raw = check_priorities("abs_td_errors", abs_td_errors, len(ids), self._largest_priority)
-        num_given, alive = len(ids), self.ring.alive(ids)
+        alive, num_stale = self.ring.alive(ids), 0
         if alive is not None:
+            num_stale = len(ids) - int(alive.sum())
             ids, raw = ids[alive], raw[alive]
         self._write(self.ring.slots_of(ids), raw)
-        self._refresh_ranks()
-        return num_given - len(ids)
+        if self._ranking:
+            self._refresh_ranks(self._ranking)
+        return num_stale
 
     def resize(self, capacity: int) -> None:
         """Change the capacity: growing keeps all rows, shrinking the newest; ids, order and priorities stay."""
@@ -167,20 +173,28 @@ class PrioritizedMemory(RingMemory):
     def draw(self, batch_size: int, source: int | None = None) -> Draw:
         """Draw rows by priority without gathering them."""
         batch_size = check_integer("batch_size", batch_size, 1)
-        total = self.tree.total
+        tree, ring = self.tree, self.ring
+        total = tree.total
         if source is None and total > 0:
             masses = random_masses(self.rng, batch_size, total, self.stratified)
-            return self._weighted(*self.tree.find_checked(masses), total)
-        if not len(self.ring):
+            slots, leaves, reference = tree.find_checked(masses)
+            if self.weight_norm != "batch":
+                reference = self._smallest.get(tree.leaves) if self._smallest else total / len(ring)
+        elif len(ring):
+            candidates = ring.alive_slots() if source is None else self.candidates(source)
+            slots, leaves, reference, total = self._draw_from(candidates, batch_size)
+        else:
             raise ValueError("cannot sample from an empty memory")
-        candidates = self.ring.alive_slots() if source is None else self.candidates(source)
-        return self._draw_from(candidates, batch_size)
+        weights = reference / leaves  # (N P)**-beta over its largest is (smallest P / P)**beta
+        weights **= self.importance_sampling_exponent
+        leaves /= total
+        return slots, ring.ids_of(slots), weights, leaves
 
     def state_dict(self) -> dict[str, np.ndarray]:
         """Everything as plain arrays: goes through ``numpy.savez`` and back without pickle."""
         settings = {name: np.array(getattr(self, name)) for name in _SETTINGS}
         state = super().state_dict() | settings | {"priorities": self.priorities}
-        if self.prioritization == "rank":  # ranks are those of the last ranking
+        if self._ranking:  # ranks are those of the last ranking
             state |= self._ranking.state_dict() | {"leaves": self.tree.leaves[self.ring.alive_slots()]}
         return state
 
@@ -196,7 +210,7 @@ class PrioritizedMemory(RingMemory):
         self.num_samples = saved_integer(state, "num_samples", 0)
         raw = saved_array(state, "priorities", (len(self),), np.dtype(np.float64))
         self._set_priorities(check_priorities("saved priorities", raw, len(self), self._limit()))
-        if self.prioritization == "rank":
+        if self._ranking:
             self._ranking.load_state_dict(state)
             leaves = saved_array(state, "leaves", (len(self),), np.dtype(np.float64))
             check_priorities("saved leaves", leaves, len(self), math.nextafter(1.0, 2.0))
@@ -204,16 +218,15 @@ class PrioritizedMemory(RingMemory):
 
     def _leaves(self, raw: np.ndarray) -> np.ndarray:
         """Unnormalized probabilities of rows with these raw priorities: the one place of alpha and epsilon."""
-        if self.prioritization == "rank":
+        if self._ranking:
             return self._ranking.rank(raw) ** -self._exponent
         return (raw + self.priority_epsilon) ** self._exponent
 
     def _write(self, slots: np.ndarray, raw: np.ndarray) -> None:
         self._raw[slots] = raw
         self.tree.set_checked(slots, self._leaves(raw))
-        self._largest.touch(slots)
-        if self._smallest:
-            self._smallest.touch(slots)
+        for extreme in self._extremes:
+            extreme.touch(slots)
 
     def _write_newest(self, raw: np.ndarray) -> None:
         """Priorities of the newest rows."""
@@ -223,12 +236,20 @@ class PrioritizedMemory(RingMemory):
             return
         self._raw[slots] = raw
         self.tree.set_range(slots.start, self._leaves(raw))
-        self._largest.touch_range(slots.start, slots.stop)
-        if self._smallest:
-            self._smallest.touch_range(slots.start, slots.stop)
+        for extreme in self._extremes:
+            extreme.touch_range(slots.start, slots.stop)
 
-    def _refresh_ranks(self) -> None:
-        if self.prioritization == "rank" and self._ranking.outdated(len(self.ring)):
+    def _largest_present(self) -> float:
+        """The largest raw priority, 1 in an empty memory."""
+        if not len(self.ring):
+            return 1.0
+        if self._largest is None:
+            self._largest = Extreme(self.capacity)
+            self._extremes.append(self._largest)
+        return self._largest.get(self._raw)
+
+    def _refresh_ranks(self, ranking: Ranking) -> None:
+        if ranking.outdated(len(self.ring)):
             self._set_priorities(self.priorities)
 
     def _limit(self) -> float:
@@ -238,43 +259,35 @@ class PrioritizedMemory(RingMemory):
     def _set_priorities(self, raw: np.ndarray) -> None:
         """Start priorities and tree anew from the raw priorities of all rows, oldest first."""
         slots = self.ring.alive_slots()
-        self._raw, self.tree, self._ranking = np.zeros(self.capacity), SumTree(self.capacity), Ranking()
+        self._raw, self.tree = np.zeros(self.capacity), SumTree(self.capacity)
+        self._ranking = Ranking() if self.prioritization == "rank" else None
         self._largest_priority = self._limit()
-        self._largest = Extreme(self.capacity)
+        self._largest = None  # until somebody asks for it
         self._smallest = Extreme(self.capacity, smallest=True) if self.weight_norm == "memory" else None
+        self._extremes = [self._smallest] if self._smallest else []
         self._raw[slots] = raw
-        ranked = self.prioritization == "rank"
-        self.tree.set_checked(slots, self._ranking.rank_all(raw) ** -self._exponent if ranked else self._leaves(raw))
+        ranks = self._ranking.rank_all(raw) if self._ranking else None
+        self.tree.set_checked(slots, self._leaves(raw) if ranks is None else ranks**-self._exponent)
 
-    def _draw_from(self, candidates: np.ndarray, batch_size: int) -> Draw:
-        """Draw from these slots alone; uniformly where all their priorities are 0."""
+    def _draw_from(self, candidates: np.ndarray, batch_size: int) -> tuple[np.ndarray, np.ndarray, float, float]:
+        """Draw from these slots alone; uniformly where all their priorities are 0.
+
+        Returns:
+            Slots (k,), their leaves (k,), the leaf whose weight is 1, and the sum of all candidates' leaves.
+        """
         leaves = self.tree.leaves[candidates]
         sums = np.cumsum(leaves)
         total = float(sums[-1])
         if not total > 0:
             slots = candidates[self.rng.integers(0, len(candidates), batch_size)]
-            uniform = np.full(batch_size, 1 / len(candidates))
-            return Draw(slots, self.ring.ids_of(slots), np.ones(batch_size), uniform)
+            return slots, np.ones(batch_size), 1.0, len(candidates)
         drawn = sums.searchsorted(random_masses(self.rng, batch_size, total, self.stratified), side="right")
         values = leaves[drawn]
-        return self._weighted(candidates[drawn], values, float(values.min()), total, leaves)
-
-    def _weighted(
-        self, slots: np.ndarray, leaves: np.ndarray, least: float, total: float, among: np.ndarray | None = None
-    ) -> Draw:
-        """Probabilities and weights of drawn rows: (N P)**-beta over its largest is (smallest P / P)**beta.
-
-        They were drawn from the leaves ``among``, by default from all, whose sum is ``total``.
-        """
         if self.weight_norm == "batch":
-            reference = least
-        elif self._smallest:
-            reference = self._smallest.get(self.tree.leaves) if among is None else among[among > 0].min()
+            reference = values.min()
         else:
-            reference = total / len(self.ring if among is None else among)  # (N P)**-beta as it is
-        weights = reference / leaves
-        weights **= self.importance_sampling_exponent
-        return Draw(slots, self.ring.ids_of(slots), weights, leaves / total)
+            reference = leaves[leaves > 0].min() if self._smallest else total / len(leaves)
+        return candidates[drawn], values, reference, total
 
 
 _SETTINGS = (

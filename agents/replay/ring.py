@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 
-from agents.replay.checks import check_integer
+from agents.replay.checks import BITS, check_integer
 from agents.replay.observations import ObservationStore, torn_rows
-from agents.replay.rows import COLUMNS, Rows, check_rows, row_dtype
+from agents.replay.rows import COLUMNS, Rows, check_rows, plain_fields, row_dtype
 from agents.replay.spaces import Layout
 from agents.replay.streams import Split, Streams
 from agents.types import Experience
@@ -38,7 +38,7 @@ class Ring:
     def __init__(self, observation_space: spaces.Space, action_space: spaces.Space, capacity: int):
         self.capacity = check_integer("capacity", capacity, 1)
         self.obs_layout, self.action_layout = Layout(observation_space, "obs"), Layout(action_space, "action")
-        self._plain = self.obs_layout.plain and self.action_layout.plain
+        self._fields = plain_fields(self.obs_layout, self.action_layout)  # none for a Dict or Tuple
         self.inserted = self.oldest = 0
         self.streams = Streams()
         self.store = ObservationStore(self.obs_layout, self.capacity)
@@ -98,7 +98,7 @@ class Ring:
         if not len(ids):
             return None
         # as unsigned numbers the negative differences are larger than all others
-        ages = (ids - self.oldest if self.oldest else ids).view(np.uint64)
+        ages = (ids - self.oldest if self.oldest else ids).view(BITS)
         num_rows = self.inserted - self.oldest
         return None if ages.item(ages.argmax()) < num_rows else ages < num_rows
 
@@ -127,7 +127,7 @@ class Ring:
             TypeError: If it is no Experience or Transition, or not of the kind that this ring holds.
             ValueError: If a shape, dtype or value does not fit.
         """
-        checked = check_rows(rows, self.obs_layout, self.action_layout)
+        checked = check_rows(rows, self.obs_layout, self.action_layout, self._fields)
         if self.kind not in (None, checked.kind):
             raise TypeError(f"this memory holds rows of kind {self.kind.__name__}, got {checked.kind.__name__}")
         return checked
@@ -152,7 +152,7 @@ class Ring:
         slots = self.slots_from(first, count)
         self._evict(slots)
         self._write(slots, rows, source)
-        self._link(slots, self.streams.advance(source, first, count), rows)
+        self._link(slots, self.streams.advance(source, first, count), rows, first)
         return ids
 
     def clear(self) -> None:
@@ -166,20 +166,17 @@ class Ring:
 
     def record(self, slots: np.ndarray) -> Any:
         """The rows in these slots as they were given, whatever the shape of ``slots``."""
-        columns = self._gather(slots)
-        if self._plain:  # the same as below, in less time for a small batch
+        if slots.size < MANY:
+            columns = [column[slots] for column in self._all_columns]
+        else:
+            table = self._table.take(slots)
+            columns = [table[name].copy() for name in self._names]
+        if self._fields:  # the same as below, in less time for a small batch
             store = self.store.arrays[0]
             return self._record(store.take(slots, 0), *columns[1:], store.take(columns[0], 0))
         obs, next_obs = (self.obs_layout.take(self.store.arrays, index) for index in (slots, columns[0]))
         split = 1 + len(self.actions)
         return self._record(obs, self.action_layout.unflatten(columns[1:split]), *columns[split:], next_obs)
-
-    def _gather(self, slots: np.ndarray) -> list[np.ndarray]:
-        """Copies of all columns of the table: ``next``, actions, others."""
-        if slots.size < MANY:
-            return [column[slots] for column in self._all_columns]
-        rows = self._table.take(slots)
-        return [rows[name].copy() for name in self._names]
 
     def obs(self, slots: np.ndarray) -> Any:
         """Observations of the rows in these slots."""
@@ -231,24 +228,28 @@ class Ring:
 
     def _write(self, slots: slice | np.ndarray, rows: Rows, source: np.ndarray | int) -> None:
         """Store rows, except for their next observations."""
-        stores = [*self.store.arrays, *self._all_columns[1:]]
-        for store, array in zip(stores, [*rows.obs, *rows.others], strict=True):
+        for store, array in zip(self.store.arrays, rows.obs, strict=True):
             store[slots] = array
+        for column, array in zip(self._all_columns[1:], rows.others, strict=True):
+            column[slots] = array
         self.source[slots] = source
 
-    def _link(self, slots: slice | np.ndarray, split: Split, rows: Rows) -> None:
-        """Find for each next_obs the slot that holds it already, or give it an own place."""
-        numbers = np.arange(slots.start, slots.stop) if type(slots) is slice else slots
+    def _link(self, slots: slice | np.ndarray, split: Split, rows: Rows, first: int) -> None:
+        """Find for each next_obs the slot that holds it already, or give it an own place; ``first`` is the first id."""
         earlier, later, newest, joints = split
-        after = np.empty(rows.num_rows, np.int64)
-        after[earlier] = numbers[later]
+        if type(slots) is slice and type(earlier) is slice:  # one source, side by side
+            after = np.arange(slots.start + 1, slots.stop + 1)
+        else:
+            numbers = np.arange(slots.start, slots.stop) if type(slots) is slice else slots
+            after = np.empty(rows.num_rows, np.int64)
+            after[earlier] = numbers[later]
         torn = torn_rows(rows.next_obs, earlier, rows.obs, later)
         own = newest if torn is None else np.append(np.arange(rows.num_rows)[earlier][torn], newest)
         after[own] = self.store.keep(rows.next_obs, own)
         self.next[slots] = after
         for before, row in joints:
             if before >= self.oldest:
-                self._link_newest(before % self.capacity, numbers.item(row), rows.obs, row)
+                self._link_newest(before % self.capacity, (first + row) % self.capacity, rows.obs, row)
 
     def _link_newest(self, before: int, slot: int, obs: list[np.ndarray], row: int) -> None:
         """Link a source's newest row before the batch to its first row in the batch, if they fit."""

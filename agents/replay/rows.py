@@ -40,8 +40,20 @@ def row_dtype(kind: type, action_layout: Layout) -> np.dtype:
     return np.dtype([("next", np.int64), *COLUMNS[kind].items(), *actions], align=True)
 
 
-def check_rows(rows: Any, obs_layout: Layout, action_layout: Layout) -> Rows:
-    """The arrays of a record, if it fits the spaces.
+Fields = list[tuple[np.dtype, tuple[int, ...]]]
+"""Dtype and shape of one row of each field of a record, for spaces that are no Dict or Tuple."""
+
+
+def plain_fields(obs_layout: Layout, action_layout: Layout) -> dict[type, Fields]:
+    """The fields of each kind of row, if the spaces are plain."""
+    if not (obs_layout.plain and action_layout.plain):
+        return {}
+    (obs,), (action,) = ([(leaf.dtype, leaf.shape) for leaf in layout.leaves] for layout in (obs_layout, action_layout))
+    return {kind: [obs, action, *((dtype, ()) for dtype in COLUMNS[kind].values()), obs] for kind in COLUMNS}
+
+
+def check_rows(rows: Any, obs_layout: Layout, action_layout: Layout, plain: dict[type, Fields]) -> Rows:
+    """The arrays of a record, if it fits the spaces, whose ``plain_fields`` are given.
 
     Raises:
         TypeError: If it is no Experience or Transition.
@@ -50,6 +62,30 @@ def check_rows(rows: Any, obs_layout: Layout, action_layout: Layout) -> Rows:
     kind = type(rows)
     if kind not in COLUMNS:
         raise TypeError(f"rows must be an Experience or a Transition, got {kind.__name__}")
+    if kind in plain and _as_stored(rows, plain[kind]):
+        checked = Rows(kind, len(rows[0]), [rows[0]], [rows[-1]], [*rows[1:-1]])
+    else:
+        checked = _converted(rows, obs_layout, action_layout)
+    if kind is Transition:
+        check_discount("discount", checked.others[-1])
+    return checked
+
+
+def _as_stored(rows: Any, fields: Fields) -> bool:
+    """Whether all fields are arrays of the very dtypes and shapes that are stored: nothing to convert or to refuse."""
+    obs = rows[0]
+    if type(obs) is not np.ndarray or not obs.ndim:
+        return False
+    num_rows = obs.shape[:1]
+    for array, (dtype, shape) in zip(rows, fields, strict=True):
+        if type(array) is not np.ndarray or array.dtype is not dtype or array.shape != num_rows + shape:
+            return False
+    return obs.flags.c_contiguous and rows[-1].flags.c_contiguous
+
+
+def _converted(rows: Any, obs_layout: Layout, action_layout: Layout) -> Rows:
+    """A record of any arrays, if it fits."""
+    kind = type(rows)
     obs, num_rows = obs_layout.flatten(rows.obs)
     others, num_actions = action_layout.flatten(rows.action)
     next_obs, num_next = obs_layout.flatten(rows.next_obs, "next_obs")
@@ -62,8 +98,6 @@ def check_rows(rows: Any, obs_layout: Layout, action_layout: Layout) -> Rows:
         if len(values) != num_rows:
             raise ValueError(f"{name} has {len(values)} rows, obs has {num_rows}")
         others.append(values)
-    if kind is Transition:
-        check_discount("discount", others[-1])
     return Rows(kind, num_rows, obs, next_obs, others)
 
 
@@ -78,7 +112,7 @@ def _column(name: str, values: Any, dtype: np.dtype) -> np.ndarray:
 
 def check_discount(name: str, discount: np.ndarray) -> None:
     """Raise ValueError where a discount (N,) lies outside [0, 1]."""
-    if largest_bits(discount) > _BITS_OF_ONE:
+    if len(discount) and largest_bits(discount) > _BITS_OF_ONE:
         good = (discount >= 0) & (discount <= 1)
         if not good.all():  # else it is just a negative zero
             raise ValueError(f"{name} must lie in [0, 1], got {discount[~good][0]}")

@@ -39,7 +39,6 @@ class Layout:
         if not self.leaves:
             raise TypeError(f"{name}: a space without entries cannot be stored, got {space}")
         self.plain = not isinstance(space, (spaces.Dict, spaces.Tuple))
-        _, self._shape, self._dtype = self.leaves[0]
 
     @property
     def nbytes(self) -> int:
@@ -72,10 +71,8 @@ class Layout:
                 dtype (a float may be rounded to a narrower one).
         """
         if self.plain:
-            good = type(batch) is np.ndarray and batch.dtype is self._dtype and batch.flags.c_contiguous
-            if not (good and batch.ndim and batch.shape[1:] == self._shape):
-                batch = _fit(batch, self.leaves[0], name)
-            return [batch], len(batch)
+            array = _fit(batch, self.leaves[0], name)
+            return [array], len(array)
         parts: list[Any] = []
         _walk(self.space, batch, name or self.name, parts)
         arrays = [_fit(part, leaf) for part, leaf in zip(parts, self.leaves, strict=True)]

@@ -61,10 +61,11 @@ class SumTree:
         nodes = [np.zeros(size * FAN_OUT**height) for height in range(num_levels, -1, -1)]  # from the leaves up
         self._leaves, self._top = nodes[0], nodes[-1]
         self._levels = [Level(low.reshape(-1, FAN_OUT), high) for low, high in itertools.pairwise(nodes)]
+        self._lowest = self._levels[0].blocks
         self._sizes = [level.blocks.size for level in self._levels]
         self._many = -(-self._sizes[-1] // NODES_PER_MASS)  # masses from which on a search starts below the top
         self._starts = np.zeros(size + 1)  # running sums of the top, with a 0 before them
-        self._ends = self._starts[1:]
+        self._ends, self._inner = self._starts[1:], self._starts[1:-1]
         self._top_changed = False
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -113,7 +114,7 @@ class SumTree:
         self._leaves[indices] = values
         for blocks, sums in self._levels:
             if len(indices) * 4 >= len(blocks):  # all blocks at once cost less than a part of them
-                sums[:] = np.vecdot(blocks, _ONES)  # each sum has the same bits, whatever stands beside it
+                np.vecdot(blocks, _ONES, sums)  # each sum has the same bits, whatever stands beside it
             else:
                 indices = indices >> _LOG_WIDTH  # a block may come often: adding it up twice is no fault
                 sums[indices] = np.vecdot(blocks.take(indices, 0), _ONES)
@@ -125,7 +126,7 @@ class SumTree:
         self._leaves[start:stop] = values
         for blocks, sums in self._levels:
             start, stop = start >> _LOG_FAN_OUT, (stop + FAN_OUT - 1) >> _LOG_FAN_OUT
-            sums[start:stop] = np.vecdot(blocks[start:stop], _ONES)
+            np.vecdot(blocks[start:stop], _ONES, sums[start:stop])
         self._top_changed = True
 
     def find(self, masses: Any) -> np.ndarray:
@@ -152,10 +153,11 @@ class SumTree:
         Returns:
             Indices (k,) and values (k,) of the leaves, and the smallest of the values.
         """
-        height, starts = len(self._levels), self._starts
+        height, starts, inner = len(self._levels), self._starts, self._inner
         if len(masses) >= self._many:
             height, starts = self._start(len(masses))
-        leaf = starts[1:-1].searchsorted(masses, "right")
+            inner = starts[1:-1]
+        leaf = inner.searchsorted(masses, "right")
         if height:
             rest = masses - starts[leaf]
             leaf = self._descend(height, leaf, rest) if len(leaf) <= CHUNK else self._in_parts(height, leaf, rest)
@@ -181,7 +183,7 @@ class SumTree:
             node = (node << _LOG_WIDTH) + child
             child += np.arange(0, running.size, FAN_OUT + 1)
             rest = rest - running.ravel()[child]
-        running = self._levels[0].blocks.take(node, 0).dot(_SEARCHED)  # (k, FAN_OUT)
+        running = self._lowest.take(node, 0).dot(_SEARCHED)  # (k, FAN_OUT)
         child = (running <= rest.repeat(FAN_OUT).reshape(-1, FAN_OUT)).argmin(1)
         child += node << _LOG_WIDTH
         return child

@@ -50,4 +50,4 @@ class UniformMemory(RingMemory):
             num_rows = len(candidates)
             slots = candidates[self.rng.integers(0, num_rows, batch_size)]
             ids = self.ring.ids_of(slots)
-        return Draw(slots, ids, np.ones(batch_size), np.full(batch_size, 1 / num_rows))
+        return slots, ids, np.ones(batch_size), np.full(batch_size, 1 / num_rows)
