@@ -69,7 +69,7 @@ def test_resume_goes_on_with_curves_up_to_the_total(main, tmp_path, capsys):
         (["--resume", "no/such/folder"], "no/such/folder"),
         (["--env", "CartPole-v1", "--total-timesteps", "10", *FAST], "more than the warm-up"),
         (["--resume", "x", "--gamma", "0.5"], "a resumed run keeps its settings"),
-        (["--num-actors", "0"], "num_actors must be an integer of at least 1, not 0"),
+        (["--num-actors", "0"], "num_actors must be an integer from 1 to 10000, not 0"),
         (["--nonsense", "1"], "Unrecognized options: --nonsense"),
         (["--seed", "x"], "--seed"),
         (["--env"], "--env"),
