@@ -140,7 +140,7 @@ class PrioritizedMemory(RingMemory):
         else:
             raw = check_priorities("priorities", priorities, checked.num_rows, self._largest_priority)
         ids = self.ring.append(checked, source)
-        self._write_newest(raw[-self.capacity :])
+        self._write_newest(raw if len(raw) <= self.ring.capacity else raw[-self.capacity :])
         if self._ranking:
             self._refresh_ranks(self._ranking)
         return ids

@@ -39,6 +39,7 @@ class Ring:
         self.capacity = check_integer("capacity", capacity, 1)
         self.obs_layout, self.action_layout = Layout(observation_space, "obs"), Layout(action_space, "action")
         self._fields = plain_fields(self.obs_layout, self.action_layout)  # none for a Dict or Tuple
+        self._own_from = np.array(self.capacity)  # as an array without axes it costs NumPy less than as a number
         self.inserted = self.oldest = 0
         self.streams = Streams()
         self.store = ObservationStore(self.obs_layout, self.capacity)
@@ -56,7 +57,8 @@ class Ring:
 
     def open(self, kind: type | None) -> None:
         """Settle the kind of the rows that an empty ring will hold."""
-        self.kind, self._record = kind, kind or Experience  # the kind of a record, also of an empty ring
+        self.kind = kind
+        self._record: Any = kind or Experience  # the kind of a record, also of an empty ring
         dtype = row_dtype(self._record, self.action_layout)
         if dtype != self._table.dtype:
             self._table = np.zeros(self.capacity, dtype)
@@ -66,14 +68,14 @@ class Ring:
         """Name the columns of the table, by slot: fancy indexing of such views is NumPy's fastest way to gather."""
         actions = [f"action.{place}" for place in range(len(self.action_layout.leaves))]
         self._names = ["next", *actions, *COLUMNS[self._record]]
-        self._all_columns = [self._table[name] for name in self._names]
-        self.next = self._all_columns[0]  # where each row's next_obs is stored
-        self.actions = self._all_columns[1 : 1 + len(actions)]
-        self.columns = dict(zip(COLUMNS[self._record], self._all_columns[1 + len(actions) :], strict=True))
+        self.next = self._table["next"]  # where each row's next_obs is stored
+        self._columns = [self._table[name] for name in self._names[1:]]
+        self.actions = self._columns[: len(actions)]
+        self.columns = dict(zip(COLUMNS[self._record], self._columns[len(actions) :], strict=True))
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the views, which would become arrays of their own."""
-        views = ("next", "actions", "columns", "_all_columns")
+        views = ("next", "actions", "columns", "_columns")
         return {name: value for name, value in self.__dict__.items() if name not in views}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -167,16 +169,18 @@ class Ring:
     def record(self, slots: np.ndarray) -> Any:
         """The rows in these slots as they were given, whatever the shape of ``slots``."""
         if slots.size < MANY:
-            columns = [column[slots] for column in self._all_columns]
+            after, others = self.next[slots], []
+            for column in self._columns:  # a comprehension would cost as much as gathering a column
+                others.append(column[slots])
         else:
             table = self._table.take(slots)
-            columns = [table[name].copy() for name in self._names]
+            after, *others = (table[name].copy() for name in self._names)
         if self._fields:  # the same as below, in less time for a small batch
             store = self.store.arrays[0]
-            return self._record(store.take(slots, 0), *columns[1:], store.take(columns[0], 0))
-        obs, next_obs = (self.obs_layout.take(self.store.arrays, index) for index in (slots, columns[0]))
-        split = 1 + len(self.actions)
-        return self._record(obs, self.action_layout.unflatten(columns[1:split]), *columns[split:], next_obs)
+            return self._record._make((store.take(slots, 0), *others, store.take(after, 0)))
+        obs, next_obs = (self.obs_layout.take(self.store.arrays, index) for index in (slots, after))
+        num_actions = len(self.actions)
+        return self._record(obs, self.action_layout.unflatten(others[:num_actions]), *others[num_actions:], next_obs)
 
     def obs(self, slots: np.ndarray) -> Any:
         """Observations of the rows in these slots."""
@@ -222,7 +226,7 @@ class Ring:
     def _evict(self, slots: slice | np.ndarray) -> None:
         """Free the own places of the rows in these slots; where there is no row ``next`` says nothing of own places."""
         places = self.next[slots]
-        own = places[places >= self.capacity]
+        own = places[places >= self._own_from]
         if len(own):
             self.store.release(own)
 
@@ -230,7 +234,7 @@ class Ring:
         """Store rows, except for their next observations."""
         for store, array in zip(self.store.arrays, rows.obs, strict=True):
             store[slots] = array
-        for column, array in zip(self._all_columns[1:], rows.others, strict=True):
+        for column, array in zip(self._columns, rows.others, strict=True):
             column[slots] = array
         self.source[slots] = source
 

@@ -160,7 +160,7 @@ class SumTree:
         leaf = inner.searchsorted(masses, "right")
         if height:
             rest = masses - starts[leaf]
-            leaf = self._descend(height, leaf, rest) if len(leaf) <= CHUNK else self._in_parts(height, leaf, rest)
+            leaf = self._in_parts(height, leaf, rest) if len(leaf) > CHUNK else self._descend(height, leaf, rest)
         value = self._leaves[leaf]
         least = value.item(value.argmin())
         if least == 0:  # a sum or difference was rounded over a block's end
@@ -176,7 +176,9 @@ class SumTree:
 
     def _descend(self, height: int, node: np.ndarray, rest: np.ndarray) -> np.ndarray:
         """Leaves (k,) below the nodes (k,) of the level at ``height``, in which the masses ``rest`` (k,) are left."""
-        for level in self._levels[height - 1 : 0 : -1]:
+        while height > 1:
+            height -= 1
+            level = self._levels[height]
             running = level.blocks.take(node, 0).dot(_BEFORE)  # (k, 1 + FAN_OUT)
             child = (running <= rest.repeat(FAN_OUT + 1).reshape(-1, FAN_OUT + 1)).argmin(1)
             child -= 1  # the first column is the 0 before all
