@@ -182,8 +182,8 @@ class BatchEnv(VectorEnv):
 
     def _begin(self, rows: np.ndarray, options: dict[str, Any]) -> None:
         """Begins an episode in each of these rows."""
-        for block, column in zip(self._rules.blocks, self._draws.beginnings(rows, options), strict=True):
-            block[:, rows] = column.T
+        for block, new in zip(self._rules.blocks, self._draws.beginnings(rows, options), strict=True):
+            block[:, rows] = new
         self._began[rows] = self._now
         if self.render_mode is not None:
             self._returns[rows] = 0.0

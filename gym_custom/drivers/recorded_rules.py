@@ -12,12 +12,14 @@ from gymnasium import spaces
 
 from gym_custom.drivers.state_layout import StateLayout
 from gym_custom.recording.binding import Plan, Scratch, bind
+from gym_custom.recording.memory import aligned_zeros
 from gym_custom.recording.program import Program, record
 from gym_custom.recording.symbols import Symbol
 from gym_custom.world import World, recordable_params
 
 _BYTES_AT_ONCE = 32_768  # of a number in a tile of a flat world
-_ARRAY_BYTES_AT_ONCE = 524_288  # of the largest array in a tile of any other
+_ARRAY_BYTES_AT_ONCE = 1_048_576  # of the largest array in a tile of any other
+_BUFFERED = 512  # numbers that NumPy may copy at a time; with more it copies small operands instead of repeating them
 
 
 class Recorded(NamedTuple):
@@ -92,6 +94,7 @@ class TiledRules:
         self.blocks = layout.allocate(num_envs)
         self.action, self.u, self.reward, self.terminated = buffers(world, num_envs)
         at_once = math.ceil(num_envs / math.ceil(num_envs / recorded.rows))
+        at_once += -at_once % 8  # rows of 64 bytes, the processor's widest number
         kinds = {n: _Tile(world, layout, n, recorded) for n in {at_once, num_envs % at_once} - {0}}
         self._tiles = [(rows, kinds[rows.stop - rows.start]) for rows in tiles(num_envs, at_once)]
         _, look = recorded.programs(at_once)
@@ -106,8 +109,7 @@ class TiledRules:
             tile.bring(self.blocks, rows)
             tile.action[...] = self.action[..., rows]
             tile.u[...] = self.u[:, rows]
-            for function, operands in tile.step:
-                function(*operands)
+            _replay(tile.step)
             for block, old, new in zip(self.blocks, tile.here, tile.there, strict=True):
                 if new is not old:
                     block[:, rows] = new
@@ -117,8 +119,7 @@ class TiledRules:
         """What there is to see, in one tile."""
         for rows, tile in self._tiles:
             tile.bring(self.blocks, rows)
-            for function, operands in tile.look:
-                function(*operands)
+            _replay(tile.look)
             for array, part in zip(self._seen, tile.seen, strict=True):
                 array[..., rows] = part
         return ((self._all_rows, self._parts, self._info),)
@@ -144,6 +145,15 @@ class _Tile:
         """Copies the states of these rows here."""
         for block, mine in zip(blocks, self.here, strict=True):
             mine[...] = block[:, rows]
+
+
+def _replay(plan: Plan) -> None:
+    buffered = np.setbufsize(_BUFFERED)
+    try:
+        for function, operands in plan:
+            function(*operands)
+    finally:
+        np.setbufsize(buffered)
 
 
 def recorded_rules(world: World, layout: StateLayout) -> Recorded | None:
@@ -221,10 +231,10 @@ def _dtype(output: Any) -> np.dtype:
 def buffers(world: World, num_envs: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Actions, uniforms, rewards and terminations of so many rows."""
     return (
-        np.zeros((*(world.action_space.shape or ()), num_envs), world.dtype),
-        np.zeros((world.step_draws, num_envs)),
-        np.zeros(num_envs),
-        np.zeros(num_envs, np.bool_),
+        aligned_zeros((*(world.action_space.shape or ()), num_envs), world.dtype),
+        aligned_zeros((world.step_draws, num_envs), np.float64),
+        aligned_zeros((num_envs,), np.float64),
+        aligned_zeros((num_envs,), np.bool_),
     )
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gym_custom.drivers.row_streams import RowStreams
+from gym_custom.drivers.row_streams import row_streams
 from gym_custom.drivers.state_layout import Blocks, StateLayout
 from gym_custom.world import World
 
@@ -30,20 +30,20 @@ class RowDraws:
         self._all_rows = np.arange(num_envs)
         if world.step_draws:
             at_once = max(world.step_draws, world.reset_draws)
-            self._streams = RowStreams(num_envs, 1, lambda u: [u.reshape(-1, 1)], at_once)
+            self._streams = row_streams(num_envs, 1, lambda u: [u], at_once)
         else:
-            self._streams = RowStreams(num_envs, world.reset_draws, self._beginnings)
+            self._streams = row_streams(num_envs, world.reset_draws, self._beginnings)
 
     def seed(self, rows: np.ndarray, seeds: Sequence[int]) -> None:
         """Seeds the generators of these rows."""
         self._streams.seed(rows, seeds)
 
-    def beginnings(self, rows: np.ndarray, options: dict[str, Any]) -> Sequence[np.ndarray]:
-        """Initial states of these rows, as blocks turned over: arrays of shape (m, width)."""
+    def beginnings(self, rows: np.ndarray, options: dict[str, Any]) -> Blocks:
+        """Initial states of these rows."""
         world = self._world
         if options and world.reset_with is not None:
             state = world.reset_with(np, self._params, self._reset_uniforms(rows), options)
-            return self._layout.columns(state, len(rows))
+            return self._layout.blocks_of(state, len(rows))
         if world.step_draws:
             return self._beginnings(self._reset_uniforms(rows))
         return self._streams.take(rows)
@@ -51,7 +51,7 @@ class RowDraws:
     def step(self, u: np.ndarray, without: np.ndarray) -> None:
         """Draws the numbers of a step into ``u``, of shape (step_draws, n), but not those of some rows."""
         rows = np.delete(self._all_rows, without) if without.size else self._all_rows
-        numbers = self._streams.take_many(rows, self._world.step_draws)[0][..., 0]
+        numbers = self._streams.take_many(rows, self._world.step_draws)[0][0]
         u[:, rows if without.size else slice(None)] = numbers
 
     def generator(self, row: int) -> np.random.Generator:
@@ -68,10 +68,10 @@ class RowDraws:
 
     def _beginnings(self, u: np.ndarray) -> Blocks:
         """Initial states from uniforms of shape (reset_draws, m)."""
-        return self._layout.columns(self._world.initial_state(np, self._params, u), u.shape[1])
+        return self._layout.blocks_of(self._world.initial_state(np, self._params, u), u.shape[1])
 
     def _reset_uniforms(self, rows: np.ndarray) -> np.ndarray:
         """The next numbers of a reset, of shape (reset_draws, m)."""
         if self._world.step_draws:
-            return self._streams.take_many(rows, self._world.reset_draws)[0][..., 0]
+            return self._streams.take_many(rows, self._world.reset_draws)[0][0]
         return self._streams.take_uniforms(rows)

@@ -6,31 +6,39 @@ the generator are written as recurrences over arrays, to the bit as in `numpy.ra
 * `seed_words`: O'Neill's ``seed_seq_fe`` (2015, "Developing a seed_seq alternative"), as NumPy's SeedSequence has it;
 * `RowGenerators`: PCG64, XSL-RR 128/64 (O'Neill 2014, "PCG: a family of simple fast space-efficient statistically good
   algorithms for random number generation", section 6.3), a linear congruential generator modulo 2^128 whose state
-  after k steps is ``s_k = M^k s + (M^k - 1) / (M - 1) inc``. So k numbers come from one multiplication each, all
-  rows and all k at once, and one may look ahead without moving.
+  after one step is ``M s + inc`` and after k steps ``s_k = s + (M^k - 1) / (M - 1) d``, where ``d = (M - 1) s + inc``.
+  So k numbers come from one multiplication each, all rows at once and for many also all k, and one may look ahead
+  without moving.
 """
 
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
+
+from gym_custom.recording.memory import aligned_zeros
 
 _POOL = 4  # words of 32 bits in NumPy's default entropy pool
 _INIT_A, _MULT_A = 0x43B0D7E5, 0x931E8875
 _INIT_B, _MULT_B = 0x8B51F9DD, 0x58F38DED
 _MIX_L, _MIX_R = 0xCA01F9DD, 0x4973F715
 _PCG_MULTIPLIER = 0x2360ED051FC65DA44385DF649FCCF645
-_LOW_HALF, _HALF = np.uint64(0xFFFFFFFF), np.uint64(32)
+_NUMBERS_AT_ONCE = 16_384  # so that what lies between states and numbers stays in the processor's cache
+
+_FEW = 8  # numbers a row up to which they are drawn one after the other: constants multiply quicker than columns
 
 
-class Words(NamedTuple):
-    """Numbers of 128 bits; each part is an array of uint64."""
+def _constant(value: float, dtype: Any = np.uint64) -> np.ndarray:
+    """An array without axes, which NumPy takes quicker than a number."""
+    return np.array(value, dtype)
 
-    high: np.ndarray
-    low: np.ndarray
+
+_LOW_HALF, _HALF = _constant(0xFFFFFFFF), _constant(32)
+_ROTATION, _WORD, _SPARE, _UNIT = _constant(58), _constant(64), _constant(11), _constant(2.0**-53, np.float64)
 
 
 def seed_words(entropy: np.ndarray) -> np.ndarray:
@@ -81,7 +89,9 @@ class RowGenerators:
     """
 
     def __init__(self, rows: int):
-        self.words = np.zeros((rows, 4), np.uint64)  # what belongs to a row stands together in memory
+        self.words = np.zeros((rows, 4), np.uint64)
+        self._records = _records(self.words)
+        self._room = np.empty(0, np.uint64)
 
     def seed(self, rows: np.ndarray, seeds: Sequence[int]) -> None:
         """Seeds these rows, each as ``np.random.default_rng(seed)`` would be.
@@ -91,11 +101,10 @@ class RowGenerators:
             seeds: m integers of at least 0 and any size.
         """
         s_high, s_low, i_high, i_low = self._seed_words(seeds)
-        increment = Words((i_high << np.uint64(1)) | (i_low >> np.uint64(63)), (i_low << np.uint64(1)) | np.uint64(1))
-        start = _sum(Words(s_high, s_low), increment)  # the first step from state 0, plus the seed
-        state = _sum(_product(_split(_PCG_MULTIPLIER), start), increment)
-        for column, word in enumerate((*state, *increment)):
-            self.words[rows, column] = word
+        one = np.uint64(1)
+        increment = [(i_high << one) | (i_low >> np.uint64(63)), (i_low << one) | one]
+        start = _far(_ONE, (s_high, s_low), increment)  # the first step from state 0, plus the seed
+        self.words[rows] = np.stack([*_far(_M, increment, start), *increment], axis=1)
 
     @staticmethod
     def _seed_words(seeds: Sequence[int]) -> np.ndarray:
@@ -112,21 +121,35 @@ class RowGenerators:
         """The next numbers of these rows, which move on.
 
         Args:
-            rows: Indices of shape (m,).
+            rows: Indices of shape (m,), each row once.
             items: Items a row.
             draws: Numbers an item.
 
         Returns:
             Floats in [0, 1) as ``Generator.random`` would give them, of shape (draws, items, m).
         """
-        order = np.arange(1, items * draws + 1).reshape(items, draws).T[..., None]  # (draws, items, 1)
-        out = np.empty((draws, items, len(rows)))
-        if out.size:
-            state, step = self._state_and_step(rows)
-            ahead = _sum(_product(_sums_of_powers(order.size + 1)[:, order], step), state)  # (draws, items, m)
-            self.words[rows, 0], self.words[rows, 1] = ahead.high[-1, -1], ahead.low[-1, -1]
-            _look(ahead, out)
-        return out
+        count, out = items * draws, np.empty((items * draws, len(rows)))
+        order = np.arange(count).reshape(draws, items, order="F").ravel()  # out[i] is number order[i] of the future
+        wide = max(1, _NUMBERS_AT_ONCE // max(1, count))
+        for begin in range(0, len(rows) if count else 0, wide):
+            self._draw(rows[begin : begin + wide], order, out[:, begin : begin + wide])
+        return out.reshape(draws, items, len(rows))
+
+    def _draw(self, rows: np.ndarray, order: np.ndarray, out: np.ndarray) -> None:
+        """Draws into ``out``, of shape (count, m), whose last line is the last number."""
+        records = self._records.take(rows)
+        state, increment = np.split(_columns(records), 2)
+        high, low, *spare = room = self._borrow((4, len(out), len(rows)))
+        if len(out) <= _FEW:
+            for line in order.argsort():
+                _ahead(_M, increment, state, (high[line], low[line], spare[0][0], spare[1][0]))
+                state = high[line], low[line]  # type: ignore[assignment]
+        else:
+            _ahead(_sums_of_powers(len(out) + 1)[:, order + 1, None], state, _step(state, increment), room)
+        moved = records.view(np.uint64).reshape(-1, 4)
+        moved[:, 0], moved[:, 1] = high[-1], low[-1]
+        self._records[rows] = records
+        _look(high, low, spare[0], out)
 
     def uniforms(self, rows: np.ndarray, first: np.ndarray | int, count: int) -> np.ndarray:
         """Looks around without moving: numbers ``first`` to ``first + count - 1`` of each row's future.
@@ -140,38 +163,49 @@ class RowGenerators:
             Floats in [0, 1) as ``Generator.random`` would give them, of shape (count, m).
         """
         at = np.asarray(first) + 1 + np.arange(count).reshape(-1, 1)  # (count, m), or (count, 1)
-        out = np.empty((count, len(rows)))
-        state, step = self._state_and_step(rows)
-        _look(_sum(_product(_sums_of_powers(_farthest(at) + 1)[:, at], step), state), out)
+        out, size = np.empty((count, len(rows))), int(np.abs(at).max(initial=0)) + 1
+        state, increment = np.split(_columns(self._records.take(rows)), 2)
+        high, low, spare, _ = room = np.empty((4, *out.shape), np.uint64)
+        _ahead(_sums_of_powers(size)[:, at], state, _step(state, increment), room)
+        _look(high, low, spare, out)
         return out
-
-    def advance(self, rows: np.ndarray, count: np.ndarray | int) -> None:
-        """Moves these rows on by so many numbers; one integer or one a row."""
-        state, step = self._state_and_step(rows)
-        factors = _sums_of_powers(_farthest(count) + 1)[:, count]
-        self.words[rows, 0], self.words[rows, 1] = _sum(_product(factors, step), state)
-
-    def _state_and_step(self, rows: np.ndarray) -> tuple[Words, Words]:
-        """The states of these rows, and what their next steps add to them: ``(M - 1) s + inc``."""
-        s_high, s_low, i_high, i_low = self.words.take(rows, axis=0).T
-        state = Words(s_high, s_low)
-        return state, _sum(_product(_split(_PCG_MULTIPLIER - 1), state), Words(i_high, i_low))
 
     def generator(self, row: int, ahead: int = 0) -> np.random.Generator:
         """A NumPy generator that stands where this row stands, or so many numbers further; behind it if negative."""
         bits = np.random.PCG64(0)
         s_high, s_low, i_high, i_low = self.words[row].tolist()
-        state: Any = {"state": s_high << 64 | s_low, "inc": i_high << 64 | i_low}
-        bits.state = {"bit_generator": "PCG64", "state": state, "has_uint32": 0, "uinteger": 0}
+        inner: Any = {"state": s_high << 64 | s_low, "inc": i_high << 64 | i_low}
+        bits.state = {"bit_generator": "PCG64", "state": inner, "has_uint32": 0, "uinteger": 0}
         return np.random.Generator(bits.advance(ahead))
 
+    def _borrow(self, shape: tuple[int, ...]) -> np.ndarray:
+        """Memory of this shape, the same each time: new one would not be in the cache."""
+        size = math.prod(shape)
+        if len(self._room) < size:
+            self._room = aligned_zeros((size,), np.uint64)
+        return self._room[:size].reshape(shape)
 
-@functools.cache
+
+def _records(words: np.ndarray) -> np.ndarray:
+    """Four words a row as one item a row, which NumPy gathers and scatters several times quicker."""
+    return words.view("V32")[:, 0]
+
+
+def _columns(records: np.ndarray) -> np.ndarray:
+    """The words of some records, of shape (4, m)."""
+    return records.view(np.uint64).reshape(-1, 4).T.copy()
+
+
 def _split(*numbers: int) -> np.ndarray:
     """Numbers of 128 bits: high word, low word and the two halves of that, of shape (4, len(numbers)), uint64."""
     high = np.array([number >> 64 & (2**64 - 1) for number in numbers], np.uint64)
     low = np.array([number & (2**64 - 1) for number in numbers], np.uint64)
     return np.stack([high, low, low & _LOW_HALF, low >> _HALF])
+
+
+_ONE, _M, _M_LESS_ONE = (
+    tuple(map(_constant, _split(number)[:, 0])) for number in (1, _PCG_MULTIPLIER, _PCG_MULTIPLIER - 1)
+)
 
 
 @functools.lru_cache(maxsize=8)
@@ -188,46 +222,60 @@ def _sums_of_powers(size: int) -> np.ndarray:
     return _table(max(64, 1 << (size - 1).bit_length()))
 
 
-def _farthest(counts: np.ndarray | int) -> int:
-    return int(np.abs(counts).max(initial=0))
+def _step(state: Any, increment: Any) -> np.ndarray:
+    """What the next step adds to a state, ``(M - 1) s + inc``, of shape (2, m)."""
+    return _far(_M_LESS_ONE, increment, state)
 
 
-def _sum(a: Words, b: Words) -> Words:
-    """``a + b`` modulo 2^128, written over a."""
-    np.add(a.low, b.low, out=a.low)
-    np.add(a.high, b.high, out=a.high)
-    np.add(a.high, a.low < b.low, out=a.high)
-    return a
+def _far(factor: Any, b: Any, x: Any) -> np.ndarray:
+    """`_ahead` for one factor, in memory of its own: high and low words, of shape (2, m)."""
+    room = np.empty((4, len(x[0])), np.uint64)
+    _ahead(factor, b, x, room)
+    return room[:2]
 
 
-def _product(a: np.ndarray, b: Words) -> Words:
-    """``a b`` modulo 2^128, as schoolbook multiplication has it; a comes split."""
-    a_high, a_low, a0, a1 = a
-    b0, b1 = b.low & _LOW_HALF, b.low >> _HALF
-    part = a0 * b0
-    part >>= _HALF
-    middle = a1 * b0
-    middle += part
-    other = a0 * b1
-    other += np.bitwise_and(middle, _LOW_HALF, out=part)
-    middle >>= _HALF
-    other >>= _HALF
-    high = a1 * b1
-    high += middle
-    high += other
-    high += np.multiply(a_low, b.high, out=part)
-    high += np.multiply(a_high, b.low, out=part)
-    return Words(high, np.multiply(a_low, b.low, out=part))
+def _ahead(factors: Any, b: Any, x: Any, room: Any) -> None:
+    """``factor * x + b`` modulo 2^128, as schoolbook multiplication has it in digits of 32 bits.
+
+    Args:
+        factors: Split; each of the four of shape (), (k, 1) or (k, m).
+        b: High and low words, each of shape (m,).
+        x: High and low words, each of shape (m,).
+        room: For the results' high and low words and two arrays more, each of shape (m,) or (k, m).
+    """
+    a_high, a_low, a0, a1 = factors
+    (b_high, b_low), (x_high, x_low) = b, x
+    high, low, part, middle = room
+    x0, x1 = np.bitwise_and(x_low, _LOW_HALF), np.right_shift(x_low, _HALF)
+    multiply, add, shift = np.multiply, np.add, np.right_shift
+    multiply(a0, x0, part)
+    add(part, np.bitwise_and(b_low, _LOW_HALF), part)
+    shift(part, _HALF, part)
+    multiply(a1, x0, middle)
+    add(middle, part, middle)
+    np.bitwise_and(middle, _LOW_HALF, part)
+    shift(middle, _HALF, middle)
+    add(part, shift(b_low, _HALF), part)
+    multiply(a0, x1, high)
+    add(part, high, part)  # a product of digits and two digits: just no overflow
+    shift(part, _HALF, part)
+    add(middle, part, middle)
+    for one, other in ((a1, x1), (a_low, x_high), (a_high, x_low)):
+        multiply(one, other, high)
+        add(middle, high, middle)
+    add(middle, b_high, high)
+    multiply(a_low, x_low, low)
+    add(low, b_low, low)
 
 
-def _look(state: Words, out: np.ndarray) -> None:
+def _look(high: np.ndarray, low: np.ndarray, bits: np.ndarray, out: np.ndarray) -> None:
     """The numbers that states give (XSL-RR, then the upper 53 bits as a fraction); the states are used up."""
-    high, low = state
-    low ^= high
-    high >>= np.uint64(58)  # how far to rotate
-    bits = low >> high
-    np.subtract(np.uint64(64), high, out=high)
-    low <<= high  # NumPy shifts by 64 to 0
-    bits |= low
-    bits >>= np.uint64(11)
-    np.multiply(bits, 2.0**-53, out=out)
+    np.bitwise_xor(low, high, low)
+    np.right_shift(high, _ROTATION, high)  # how far to rotate
+    np.right_shift(low, high, bits)
+    np.subtract(_WORD, high, high)
+    np.left_shift(low, high, low)  # NumPy shifts by 64 to 0
+    np.bitwise_or(bits, low, bits)
+    np.right_shift(bits, _SPARE, bits)
+    np.copyto(out, bits.view(np.int64))  # quicker than from uint64
+    np.multiply(out, _UNIT, out)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from gym_custom.drivers.trial import first_state
+from gym_custom.recording.memory import aligned_zeros
 from gym_custom.world import World
 
 Blocks = list[np.ndarray]
@@ -60,11 +61,14 @@ class StateLayout:
 
     def allocate(self, n: int) -> Blocks:
         """Blocks of zeros for n rows."""
-        return [np.zeros((width, n), dtype) for width, (dtype, _) in zip(self._widths, self._kinds, strict=True)]
+        return [aligned_zeros((width, n), dtype) for width, (dtype, _) in zip(self._widths, self._kinds, strict=True)]
 
     def beside(self, blocks: Blocks) -> Blocks:
         """Blocks for the states after these; what no step changes is in the same memory."""
-        return [block if held else np.zeros_like(block) for block, (_, held) in zip(blocks, self._kinds, strict=True)]
+        return [
+            block if held else aligned_zeros(block.shape, dtype)
+            for block, (dtype, held) in zip(blocks, self._kinds, strict=True)
+        ]
 
     def state(self, blocks: Sequence[np.ndarray], rows: Any = slice(None)) -> Any:
         """The State of these rows; with a slice its leaves are views of shape (..., n)."""
@@ -83,11 +87,11 @@ class StateLayout:
                 leaf = leaf[..., None]
             np.copyto(self._leaf(blocks, i, rows), leaf, casting="unsafe")
 
-    def columns(self, state: Any, n: int) -> Blocks:
-        """A State of n rows as blocks turned over, of shape (n, width)."""
+    def blocks_of(self, state: Any, n: int) -> Blocks:
+        """A State of n rows as blocks of its own."""
         blocks = self.allocate(n)
         self.write(state, blocks)
-        return [block.T for block in blocks]
+        return blocks
 
     def specs(self, *batch: int) -> list[tuple[np.dtype, tuple[int, ...]]]:
         """Dtype and shape of each leaf."""

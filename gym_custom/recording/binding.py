@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from gym_custom.recording.memory import aligned_zeros
 from gym_custom.recording.program import Program, symbols
 from gym_custom.recording.symbols import Call, Instruction, Shape, Symbol
 
@@ -55,7 +56,7 @@ class Scratch:
         if fitting:
             buffer = self._free.pop(min(reversed(fitting), key=lambda i: self._free[i].nbytes))
         else:
-            buffer = np.empty(max(size, 1), np.uint8)
+            buffer = aligned_zeros((max(size, 1),), np.uint8)
             self._all.append(buffer)
         return buffer[:size].view(dtype).reshape(shape), buffer
 

@@ -18,6 +18,7 @@ from gymnasium.wrappers import TimeLimit
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gym_custom.drivers import row_streams
 from gym_custom.single import SingleEnv
 from gym_custom.vector import BatchEnv
 
@@ -184,6 +185,24 @@ def test_the_robot_among_pedestrians_equals_sync_for_long(kwargs, num_envs, mode
 def test_it_equals_sync_over_thousands_of_steps(mode):
     native, sync = both(CARTPOLE, 5, mode, 30)
     compare(native, sync, [3, 1, 4, 1, 5], 3_000, np.random.default_rng(0))
+
+
+@pytest.mark.parametrize("mode", MODES, ids=lambda mode: mode.name)
+@pytest.mark.parametrize(
+    ("world", "kwargs", "options"),
+    [
+        (CARTPOLE, {}, {"low": -0.2}),
+        (GRIDWORLD, {"slip": 0.3, "random_start": True}, None),
+        (BALLOON, {}, {"place": 0.25}),
+        (SWARM, {"bees": 8}, None),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_it_equals_sync_where_rows_draw_when_they_need_it(world, kwargs, options, mode, monkeypatch):
+    monkeypatch.setattr(row_streams, "_MANY_ROWS", 1)  # as if these few were many
+    native, sync = both(world, 6, mode, 12, **kwargs)
+    compare(native, sync, 2**70, 150, np.random.default_rng(3), bias=0.7, options=options)
+    assert pickle.loads(pickle.dumps(native)).np_random[5].random() == sync.envs[5].np_random.random()
 
 
 @pytest.mark.parametrize("precision", ["float64", "float32"])
