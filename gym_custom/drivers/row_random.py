@@ -129,23 +129,23 @@ class RowGenerators:
             Floats in [0, 1) as ``Generator.random`` would give them, of shape (draws, items, m).
         """
         count, out = items * draws, np.empty((items * draws, len(rows)))
-        order = np.arange(count).reshape(draws, items, order="F").ravel()  # out[i] is number order[i] of the future
         wide = max(1, _NUMBERS_AT_ONCE // max(1, count))
         for begin in range(0, len(rows) if count else 0, wide):
-            self._draw(rows[begin : begin + wide], order, out[:, begin : begin + wide])
+            self._draw(rows[begin : begin + wide], draws, out[:, begin : begin + wide])
         return out.reshape(draws, items, len(rows))
 
-    def _draw(self, rows: np.ndarray, order: np.ndarray, out: np.ndarray) -> None:
+    def _draw(self, rows: np.ndarray, draws: int, out: np.ndarray) -> None:
         """Draws into ``out``, of shape (count, m), whose last line is the last number."""
+        lines, factors = _order(len(out) // draws, draws)
         records = self._records.take(rows)
         state, increment = np.split(_columns(records), 2)
         high, low, *spare = room = self._borrow((4, len(out), len(rows)))
         if len(out) <= _FEW:
-            for line in order.argsort():
+            for line in lines:
                 _ahead(_M, increment, state, (high[line], low[line], spare[0][0], spare[1][0]))
                 state = high[line], low[line]  # type: ignore[assignment]
         else:
-            _ahead(_sums_of_powers(len(out) + 1)[:, order + 1, None], state, _step(state, increment), room)
+            _ahead(factors, state, _step(state, increment), room)
         moved = records.view(np.uint64).reshape(-1, 4)
         moved[:, 0], moved[:, 1] = high[-1], low[-1]
         self._records[rows] = records
@@ -220,6 +220,14 @@ def _table(size: int) -> np.ndarray:
 
 def _sums_of_powers(size: int) -> np.ndarray:
     return _table(max(64, 1 << (size - 1).bit_length()))
+
+
+@functools.lru_cache(maxsize=64)
+def _order(items: int, draws: int) -> tuple[list[int], np.ndarray]:
+    """Numbers that stand as (draws, items): the lines of those drawn one after the other, and each line's factors."""
+    lines = np.arange(items * draws).reshape(draws, items).T.ravel()
+    ahead = lines.argsort() + 1  # how many steps lead to a line's number
+    return lines.tolist(), _sums_of_powers(len(lines) + 1)[:, ahead, None]  # (4, count, 1)
 
 
 def _step(state: Any, increment: Any) -> np.ndarray:
