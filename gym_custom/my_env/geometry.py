@@ -13,7 +13,7 @@ from typing import Any
 
 Array = Any
 
-MISSED = 1e30  # turns the smallest negative discriminant into a closeness far below 0
+MISSED = 1e30  # times a discriminant: far below 0, or above its root
 NEAR = 1e-9  # m^2, of the power of a point outside a disc
 INSIDE = 1e9  # 1/s or 1/m, closeness where a disc already covers the point
 
@@ -49,8 +49,7 @@ def disc_root(xp: Any, along: Array, square: Array) -> Array:
         The root of the discriminant, far below 0 where the line misses the disc: the closeness is then negative.
     """
     discriminant = along * along - square
-    missed = xp.minimum(discriminant, 0.0)
-    return xp.sqrt(discriminant - missed) + missed * MISSED
+    return xp.minimum(xp.sqrt(xp.maximum(discriminant, 0.0)), discriminant * MISSED)
 
 
 def wall_closeness(xp: Any, low: Array, high: Array) -> tuple[Array, Array]:

@@ -18,14 +18,6 @@ class Scan(NamedTuple):
     obstacle: Array  # (R, N) bool, an obstacle was met
 
 
-class _Frame(NamedTuple):
-    """The robot's frame and the axes of its rays."""
-
-    axes: Array  # (2, A, 1) directions of the axes in the robot's frame
-    turn: tuple[Array, Array]  # cosine and sine (N,) of the heading
-    signs: Array  # [1, -1] where each axis has a ray at both ends, else [1]
-
-
 def scan(xp: Any, params: Any, state: Any) -> Scan:
     """Scans from the robot's centre; ray 0 of a full circle points ahead, the others follow counter-clockwise.
 
@@ -34,19 +26,43 @@ def scan(xp: Any, params: Any, state: Any) -> Scan:
     """
     tables = [column(xp, table, state.heading) for table in (params.ray_cos, params.ray_sin)]
     turn = (xp.cos(state.heading), xp.sin(state.heading))
-    frame = _Frame(xp.stack(tables), turn, params.ray_ends)
-    wall = xp.maximum(_walls(xp, state, frame), 1.0 / params.max_range)  # (R, N)
+    axes = xp.stack(tables)
+    walls = _walls(xp, state, axes, turn)
     count = state.pedestrians.shape[1]
     centres = xp.concatenate([state.pedestrians, state.obstacles], axis=1) - state.position[:, None]
     x, y = to_robot_frame(xp.concatenate([centres, state.velocities], axis=1), turn)  # (P + O + P, N)
     radii = xp.concatenate([state.pedestrian_radii, state.obstacle_radii], axis=0)
     many = radii.shape[0]
-    closeness = _discs(xp, x[:many], y[:many], radii, frame)  # (P + O, R, N)
+    along, root = _discs(xp, x[:many], y[:many], radii, axes)  # (P + O, A, N)
+    velocity = xp.stack([x[many:], y[many:]])[:, :, None]  # (2, P, 1, N)
+    closeness = (root + along, root - along)
+    ends = [
+        _first_met(xp, params, walls[end], closeness[end], count, velocity, (axes, -axes)[end])
+        for end in range(params.ray_ends.shape[0])
+    ]
+    return Scan(*(xp.concatenate(parts, axis=0) for parts in zip(*ends, strict=True)))
+
+
+def _first_met(
+    xp: Any, params: Any, wall: Array, closeness: Array, count: int, velocity: Array, directions: Array
+) -> tuple[Array, ...]:
+    """What the rays (A, N) in these directions (2, A, 1) meet first: the fields of a `Scan`.
+
+    Args:
+        xp: Array namespace.
+        params: Constants.
+        wall: (A, N) closeness of the walls.
+        closeness: (P + O, A, N) of the discs, first `count` pedestrians.
+        count: P.
+        velocity: (2, P, 1, N) of the pedestrians, m/s.
+        directions: Unit vectors in the robot's frame, like the velocities.
+    """
+    wall = xp.maximum(wall, 1.0 / params.max_range)
     static = _largest(xp, wall, closeness[count:])
-    nearest, velocity = _nearest(xp, static, closeness[:count], xp.stack([x[many:], y[many:]])[:, :, None])
-    along = velocity * _at_ends(xp, frame.axes, -frame.axes, frame, axis=1)  # (2, R, N)
+    nearest, velocity = _nearest(xp, static, closeness[:count], velocity)
+    rates = velocity * directions
     pedestrian = nearest > static
-    return Scan(1.0 / nearest, along[0] + along[1], pedestrian, (static > wall) & xp.logical_not(pedestrian))
+    return 1.0 / nearest, rates[0] + rates[1], pedestrian, (static > wall) & xp.logical_not(pedestrian)
 
 
 def to_robot_frame(vectors: Array, turn: tuple[Array, Array]) -> tuple[Array, Array]:
@@ -59,25 +75,20 @@ def column(xp: Any, table: Array, like: Array) -> Array:
     return xp.reshape(table, (-1,) + (1,) * like.ndim)
 
 
-def _at_ends(xp: Any, forward: Array, backward: Array, frame: _Frame, axis: int = 0) -> Array:
-    return xp.concatenate([forward, backward], axis=axis) if frame.signs.shape[0] == 2 else forward
-
-
-def _walls(xp: Any, state: Any, frame: _Frame) -> Array:
-    """Closeness (R, N) of the walls."""
+def _walls(xp: Any, state: Any, axes: Array, turn: tuple[Array, Array]) -> tuple[Array, Array]:
+    """Closeness (A, N) of the walls at either end of the axes (2, A, 1)."""
     low, high = wall_closeness(xp, state.room + state.position, state.room - state.position)
-    ahead = frame.axes * frame.turn[0] + xp.stack([-frame.axes[1], frame.axes[0]]) * frame.turn[1]  # (2, A, N)
+    ahead = axes * turn[0] + xp.stack([-axes[1], axes[0]]) * turn[1]  # (2, A, N)
     low, high = ahead * low[:, None], ahead * high[:, None]
     most, least = xp.maximum(low, high), xp.minimum(low, high)
-    return _at_ends(xp, xp.maximum(most[0], most[1]), -xp.minimum(least[0], least[1]), frame)
+    return xp.maximum(most[0], most[1]), -xp.minimum(least[0], least[1])
 
 
-def _discs(xp: Any, x: Array, y: Array, radii: Array, frame: _Frame) -> Array:
-    """Closeness (K, R, N) of discs in the robot's frame, not positive where a ray misses."""
+def _discs(xp: Any, x: Array, y: Array, radii: Array, axes: Array) -> tuple[Array, Array]:
+    """For discs in the robot's frame what makes their closeness, `root + along` or `root - along`, each (K, A, N)."""
     x, y, square = disc_terms(xp, x, y, radii)  # (K, N)
-    along = x[:, None] * frame.axes[0] + y[:, None] * frame.axes[1]  # (K, A, N)
-    root = disc_root(xp, along, square[:, None])
-    return _at_ends(xp, root + along, root - along, frame, axis=1)
+    along = x[:, None] * axes[0] + y[:, None] * axes[1]
+    return along, disc_root(xp, along, square[:, None])
 
 
 def _largest(xp: Any, first: Array, closeness: Array) -> Array:

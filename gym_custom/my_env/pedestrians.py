@@ -20,6 +20,7 @@ from gym_custom.my_env.state import ABSENT
 Array = Any
 
 _UNNOTICED = -100.0  # m, instead of the sum of the radii where a robot is not noticed: no force reaches that far
+_TOGETHER = 4  # people whose pushes are worked out at a time: what lies between stays in the processor's cache
 
 
 class Surroundings(NamedTuple):
@@ -83,7 +84,37 @@ def walk(
     Returns:
         New velocities, and ways within the substep that end at the walls, each (2, P, N).
     """
-    away = places[:, None] - xp.concatenate([places, discs], axis=1)[:, :, None]  # (2, K, P, N)
+    count, bodies = places.shape[1], xp.concatenate([places, discs], axis=1)  # (2, K, N)
+    if count <= _TOGETHER:
+        return _walk(xp, params, around, places, velocity, bodies, duration)
+    size = -(-count // -(-count // _TOGETHER))
+    groups = [slice(first, first + size) for first in range(0, count, size)]
+    walked = [
+        _walk(xp, params, _around(around, who), places[:, who], velocity[:, who], bodies, duration) for who in groups
+    ]
+    velocities, ways = zip(*walked, strict=True)
+    return xp.concatenate(velocities, axis=1), xp.concatenate(ways, axis=1)
+
+
+def _around(around: Surroundings, who: slice) -> Surroundings:
+    """What surrounds some of the pedestrians."""
+    return Surroundings(
+        drive=around.drive[:, who],
+        view=around.view[:, :, who],
+        wall_low=around.wall_low[:, who],
+        wall_high=around.wall_high[:, who],
+        reach=around.reach[:, who],
+        bound=around.bound[:, who],
+        side=around.side,
+        top_speed=around.top_speed[who],
+    )
+
+
+def _walk(
+    xp: Any, params: Any, around: Surroundings, places: Array, velocity: Array, bodies: Array, duration: float
+) -> tuple[Array, Array]:
+    """`walk` for some of the pedestrians among all bodies (2, K, N)."""
+    away = places[:, None] - bodies[:, :, None]  # (2, K, P, N)
     distance = xp.maximum(length(xp, away), 1e-6)  # (K, P, N); nobody pushes himself, his own vector is 0
     away = away / distance
     gap = distance - around.reach
