@@ -1,4 +1,4 @@
-"""Makes ``worlds.gif``, the picture in the README: the package's worlds side by side, each under a simple policy.
+"""Makes ``worlds.gif``, the picture in the README: the package's worlds side by side, each under a policy.
 
 python docs/images/worlds.py
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,11 @@ import gymnasium as gym
 import numpy as np
 from PIL import Image
 
-from gym_custom.my_env.policies import ScriptedPolicy
+import gym_custom  # noqa: F401  registers the ids
+from agents import pretrained
 
 HEIGHT = 230
+trained = cache(pretrained.load)
 
 
 def balance(env: Any, observation: np.ndarray) -> int:
@@ -36,8 +39,8 @@ def shortest_path(env: Any, observation: np.ndarray) -> int:
 
 
 def navigate(env: Any, observation: np.ndarray) -> int:
-    """Follows the gaps between pedestrians and obstacles."""
-    return ScriptedPolicy("gap_follower", env).predict(observation)[0]
+    """Does what Ape-X has learned."""
+    return trained("MyEnv-v0").predict(observation)[0]
 
 
 SCENES: list[tuple[str, dict[str, Any], int, int, Callable[[Any, np.ndarray], int]]] = [
