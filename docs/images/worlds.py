@@ -19,6 +19,7 @@ import gym_custom  # noqa: F401  registers the ids
 from agents import pretrained
 
 HEIGHT = 230
+HELD = 5  # pictures
 trained = cache(pretrained.load)
 
 
@@ -46,29 +47,33 @@ def navigate(env: Any, observation: np.ndarray) -> int:
 SCENES: list[tuple[str, dict[str, Any], int, int, Callable[[Any, np.ndarray], int]]] = [
     ("NumpyCartPole-v1", {}, 3, 4, balance),  # id, arguments, seed, steps a frame, policy
     ("GridWorld-v0", {"layout": "four_rooms", "random_start": True}, 8, 1, shortest_path),
-    ("MyEnv-v0", {}, 4, 1, navigate),
+    ("MyEnv-v0", {}, 71, 1, navigate),
 ]
 
 
 def frames(env_id: str, kwargs: dict[str, Any], seed: int, skip: int, policy: Any, count: int) -> Iterator[Image.Image]:
-    """So many pictures of one world; episodes follow each other."""
+    """So many pictures of one world; episodes follow each other, and the last picture of each is held for a moment."""
     env = gym.make(env_id, render_mode="rgb_array", **kwargs)
     observation, _ = env.reset(seed=seed)
+    held, over = 0, False
     for _ in range(count):
         picture = Image.fromarray(env.render())
         yield picture.resize((round(picture.width * HEIGHT / picture.height), HEIGHT), Image.Resampling.LANCZOS)
-        for _ in range(skip):
+        if over and held == HELD:
+            observation, _ = env.reset()
+            held, over = 0, False
+        for _ in range(0 if over else skip):
             observation, _, terminated, truncated, _ = env.step(policy(env, observation))
-            if terminated or truncated:
-                observation, _ = env.reset()
+            if over := terminated or truncated:
                 break
+        held += over
 
 
 def main(argv: list[str] | None = None) -> int:
     """Writes the GIF."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--output", type=Path, default=Path(__file__).with_name("worlds.gif"))
-    parser.add_argument("--frames", type=int, default=50)
+    parser.add_argument("--frames", type=int, default=60)
     arguments = parser.parse_args(argv)
     films = [frames(*scene, count=arguments.frames) for scene in SCENES]
     pictures = [_side_by_side(pictures) for pictures in zip(*films, strict=True)]
