@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import csv
+import importlib
 import sys
 from pathlib import Path
 
@@ -16,7 +17,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "scripts"))
 import evaluate_robots
 from evaluate_robots import Episodes, play, player, summary
 
-from gym_custom.my_env import CASE_SEEDS
+from gym_custom.my_env import CASE_SEEDS, SELECTION_SEEDS
 from gym_custom.my_env.policies import ScriptedPolicy
 
 
@@ -128,3 +129,17 @@ def test_observations_are_compared_on_the_same_cases_and_runs_are_kept(tmp_path,
     assert [line.split("|")[1].strip() for line in tables[0].splitlines()[2:]] == ["partial", "state"]
     assert (tmp_path / "observations.csv").exists()
     assert compare_observations.main(["--observations", "sonar"]) == 2
+
+
+@pytest.mark.slow
+def test_the_policy_that_comes_along_solves_the_cases():
+    """And a policy of chance does not."""
+    returns = [play("MyEnv-v0", player(name), CASE_SEEDS).returns.mean() for name in ("pretrained", "random")]
+    assert returns[0] > 100 > 0 > returns[1]
+
+
+def test_training_chooses_its_weights_on_the_selection_seeds():
+    envs = pytest.importorskip("agents.apex.envs", reason="Ape-X needs the extra [agents]")
+    episodes = importlib.import_module("agents.apex").ApeXConfig.preset("MyEnv-v0").evaluation_episodes
+    assert tuple(range(envs.EVALUATION_SEED, envs.EVALUATION_SEED + episodes)) == SELECTION_SEEDS
+    assert min(CASE_SEEDS + SELECTION_SEEDS) >= envs.TRAINING_SEEDS, "no actor starts there"
