@@ -39,6 +39,13 @@ def train(kind: str, folder: Path, arguments: argparse.Namespace) -> None:
     ApeX(spec, config, arguments.seed).learn(arguments.total_timesteps, progress_bar=True)
 
 
+def finished(folder: Path, steps: int) -> bool:
+    """Whether the folder holds a run of so many steps that came to its end."""
+    path = folder / "evaluations.csv"
+    rows = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    return len(rows) > 1 and int(rows[-1].partition(",")[0]) >= steps
+
+
 def parser() -> Parser:
     """The command line."""
     parse = Parser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -59,7 +66,7 @@ def main(argv: list[str] | None = None) -> int:
         arguments = parser().parse_args(argv)
         for kind in arguments.observations:
             folder = arguments.output / kind
-            if not (folder / "last.apex").exists():
+            if not finished(folder, arguments.total_timesteps):
                 train(kind, folder, arguments)
             judged = play(ENV, player(f"{kind}={folder}@{kind}"), SEEDS["cases"][: arguments.episodes])
             rows.append({"observation": kind} | summary(judged))
