@@ -80,8 +80,8 @@ class RawPriorities(PrioritizedMemory):
 
     def draw(self, *arguments: Any) -> Any:
         """Give each row the weight 1."""
-        drawn = super().draw(*arguments)
-        return drawn._replace(weights=np.ones_like(drawn.weights))
+        slots, ids, weights, probabilities = super().draw(*arguments)
+        return slots, ids, np.ones_like(weights), probabilities
 
 
 class Queue(Mailbox):

@@ -80,7 +80,7 @@ def main(argv: list[str] | None = None) -> int:
     samples = Image.new("RGB", (pictures[0].width, 6 * HEIGHT))
     for at in range(6):
         samples.paste(pictures[at * (len(pictures) - 1) // 5], (0, at * HEIGHT))
-    palette = samples.quantize(96, method=Image.Quantize.MAXCOVERAGE, kmeans=3)
+    palette = samples.quantize(64, method=Image.Quantize.MAXCOVERAGE, kmeans=3)
     first, *others = [picture.quantize(palette=palette, dither=Image.Dither.NONE) for picture in pictures]
     first.save(arguments.output, save_all=True, append_images=others, duration=100, loop=0, optimize=True)
     return 0
