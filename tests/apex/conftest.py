@@ -14,7 +14,7 @@ def _one_torch_thread():
     torch.set_num_threads(1)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def ray_here():
     """A Ray of this machine that the tests have started and that clusters must leave alone."""
     import ray
