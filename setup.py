@@ -8,7 +8,17 @@ AGENTS = ["psutil", "torch>=2.2", "stable-baselines3>=2.8", "tqdm", "rich", "ten
 JAX = ["jax>=0.4.30"]
 RAY = ["ray>=2.40"]
 REPORT = ["matplotlib", "scipy>=1.11", "jinja2", "pillow", "imageio-ffmpeg", "tqdm"]
-TEST = ["pytest", "pandas", "opencv-python-headless", "hypothesis", "pytest-xdist", "pytest-timeout", "moviepy", "nbclient", "ipykernel"]
+TEST = [
+    "pytest",
+    "pandas",
+    "opencv-python-headless",
+    "hypothesis",
+    "pytest-xdist",
+    "pytest-timeout",
+    "moviepy",
+    "nbclient",
+    "ipykernel",
+]
 DEV = ["ruff", "mypy"]
 DOCS = ["sphinx", "myst-nb", "furo", "sphinx-copybutton"]
 BENCH = ["cpprb", "envpool", "numba"]

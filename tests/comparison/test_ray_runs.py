@@ -11,6 +11,7 @@ from comparison.ray_runs import RemoteProcess, cluster  # noqa: E402
 pytestmark = pytest.mark.serial
 
 
+@pytest.mark.slow
 def test_runs_on_a_cluster_leave_the_same_files(tmp_path):
     folder = tmp_path / "logs"
     argv = ["--algo", "ppo", "q_learning", "--env", "GridWorld-v0", "-n", "512", "--eval-freq", "256", "--ray"]
@@ -24,6 +25,7 @@ def test_runs_on_a_cluster_leave_the_same_files(tmp_path):
     assert "Q-learning" in (folder / "report.md").read_text()
 
 
+@pytest.mark.slow
 def test_a_run_whose_node_is_lost_is_listed_and_the_others_go_on(tmp_path):
     cells = [Cell("q_learning", "GridWorld-v0", seed, steps, 100, 1) for seed, steps in enumerate([10_000_000, 200])]
     jobs = [Job(tmp_path / cell.name) for cell in cells]
