@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 import gymnasium as gym
 import numpy as np
 from command_line import Parser, WrongArguments, positive
+from comparison.provenance import processor
 from jax_device import on_device
 
 import gym_custom
@@ -246,15 +247,6 @@ def machine() -> str:
         except importlib.metadata.PackageNotFoundError:
             continue
     return f"{processor()}; Python {platform.python_version()}, {', '.join(versions)}"
-
-
-def processor() -> str:
-    """The processor's name, as far as the system tells it."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-        return next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
-    except (OSError, StopIteration):
-        return platform.processor() or platform.machine()
 
 
 def row(found: Measurement) -> str:
