@@ -65,3 +65,23 @@ def handlers_kept() -> Iterator[None]:
         if threading.current_thread() is threading.main_thread():
             for number, handler in before.items():
                 signal.signal(number, handler)
+
+
+@contextmanager
+def last_interrupt() -> Iterator[None]:
+    """Around what a program ends with: once Ctrl+C has stopped it, another one no longer breaks into its last words.
+
+    SIGINT is ignored from then on. What is called in here takes the signal over itself, as ``Interruption`` does.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before, interrupted = signal.signal(signal.SIGINT, signal.SIG_IGN), False
+    try:
+        yield
+    except KeyboardInterrupt:
+        interrupted = True
+        raise
+    finally:
+        if not interrupted:
+            signal.signal(signal.SIGINT, before)

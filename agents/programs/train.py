@@ -18,6 +18,7 @@ import gymnasium as gym
 import tyro
 
 from agents.apex import ApeX, ApeXConfig
+from agents.apex.signals import last_interrupt
 
 INTERRUPTED = 130  # what shells expect after Ctrl+C
 BAD_INPUT = 2
@@ -143,7 +144,8 @@ def main(argv: Sequence[str] | None = None, prog: str = "python -m agents train"
         if steps <= 0:
             print(f"Nothing to do: the run already has {agent.num_timesteps} of {options.total_timesteps} steps.")
             return 0
-        agent.learn(steps, progress_bar=options.progress_bar, watch=options.watch)
+        with last_interrupt():
+            agent.learn(steps, progress_bar=options.progress_bar, watch=options.watch)
         if options.save is not None:
             agent.save(options.save)
     except KeyboardInterrupt:

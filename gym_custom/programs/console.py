@@ -8,13 +8,14 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
-BROKEN_PIPE = 141  # what shells expect
+BROKEN_PIPE, INTERRUPTED = 141, 130  # what shells expect
 
 
 def run(main: Callable[[], int]) -> int:
     """The exit code of ``main``.
 
-    Characters that the console lacks are replaced; a reader that has gone, such as ``head``, ends the program quietly.
+    Characters that the console lacks are replaced; Ctrl+C and a reader that has gone, such as ``head``, end the program
+    quietly.
     """
     for stream in (sys.stdout, sys.stderr):
         if stream is not None:  # it is None where it was closed
@@ -26,6 +27,8 @@ def run(main: Callable[[], int]) -> int:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # or Python complains when it flushes at its end
         return BROKEN_PIPE
+    except KeyboardInterrupt:  # such as a second Ctrl+C, while the program says what the first one did
+        return INTERRUPTED
 
 
 class NoBar:

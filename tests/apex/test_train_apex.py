@@ -2,12 +2,16 @@
 
 import csv
 import importlib.util
+import os
+import signal
 import sys
 from pathlib import Path
 
 import pytest
 
 from agents.apex import ApeX
+from agents.apex.signals import Interruption, last_interrupt
+from agents.programs import train
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "train_apex.py"
 FAST = [
@@ -110,3 +114,32 @@ def test_a_place_where_nothing_can_be_saved_is_refused_before_the_training(main,
     assert main(["--env", "CartPole-v1", *FAST, "--total-timesteps", "400", "--save", "folder"]) == 2
     assert "--save folder is no file" in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ["folder"]
+
+
+def test_a_second_ctrl_c_does_not_break_into_the_last_words(tmp_path, monkeypatch, capsys):
+    def learn(agent, *_, **__):
+        with Interruption() as interruption:
+            os.kill(os.getpid(), signal.SIGINT)
+            interruption.check()
+
+    def print_interrupted(*words):
+        os.kill(os.getpid(), signal.SIGINT)
+        print(*words)
+
+    monkeypatch.setattr("agents.apex.agent.ApeX.learn", learn)
+    monkeypatch.setattr("agents.programs.train.print", print_interrupted, raising=False)
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        assert train.main(["--env", "CartPole-v1", "--run-folder", str(tmp_path / "run")]) == 130
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert capsys.readouterr().out.strip() == f"Stopped; go on with --resume {tmp_path / 'run'}"
+
+
+def test_a_training_that_ends_by_itself_gives_ctrl_c_back():
+    before = signal.getsignal(signal.SIGINT)
+    with last_interrupt():
+        pass
+    with pytest.raises(ValueError, match="x"), last_interrupt():
+        raise ValueError("x")
+    assert signal.getsignal(signal.SIGINT) is before
