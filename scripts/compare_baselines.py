@@ -24,7 +24,6 @@ from extras import extra, run
 with extra("agents,report"):
     import gymnasium as gym
     from command_line import Parser, WrongArguments, find_own_modules, require_id, sentence
-    from comparison import pages
     from comparison.algorithms import ALGORITHMS
     from comparison.cells import Cell, read_config, read_status, write_config
     from comparison.progress import read_progress
@@ -78,6 +77,8 @@ def main(argv: list[str] | None = None) -> int:
     with ExitStack() as stack:
         try:
             cells = _cells(arguments)
+            with extra("agents,report"):  # not at the top: loading it takes seconds, for which wrong words need not wait
+                from comparison import pages
             slots, start = stack.enter_context(_place(arguments))
             if arguments.set_aside:
                 _move_aside(arguments.log_folder, arguments.log_folder.parent)

@@ -20,7 +20,7 @@ with extra("agents"):
     from command_line import Parser, WrongArguments, natural, positive, sentence
     from evaluate_robots import SEEDS, markdown, play, player, summary, write_csv
 
-    from agents.apex import ApeX, ApeXConfig
+    from agents.apex import ApeXConfig
 
 KINDS = ("state", "lidar", "lidar_stack", "camera", "partial")
 ENV = "MyEnv-v0"
@@ -28,6 +28,8 @@ ENV = "MyEnv-v0"
 
 def train(kind: str, folder: Path, arguments: argparse.Namespace) -> None:
     """One run with its learning rate falling over the whole budget."""
+    from agents.apex import ApeX  # loads torch, for which no wrong word should have to wait
+
     spec = copy.deepcopy(gym.spec(ENV))
     spec.kwargs["observation"] = kind
     config = dataclasses.replace(

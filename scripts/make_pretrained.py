@@ -6,26 +6,25 @@ file as written, from starts that no training ever sees.
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from extras import extra, run
 
-with extra("agents"):
-    import json
-
+with extra(""):
     import gymnasium as gym
     import numpy as np
     from command_line import Parser, WrongArguments, natural, positive, require_id
-    from stable_baselines3.common.evaluation import evaluate_policy
 
     import gym_custom
-    from agents.apex import ApeX, ApeXConfig
-    from agents.apex.network import to_arrays
+    from agents.apex import ApeXConfig
     from agents.pretrained import DATA, load
     from agents.pretrained.files import Saved, read, write
-    from agents.sb3 import make_vec_env
+
+if TYPE_CHECKING:
+    from agents.apex import ApeX
 
 assert gym_custom.World  # the import registers the ids
 
@@ -53,12 +52,12 @@ def main(argv: list[str] | None = None) -> int:
     parse.add_argument("--output", type=Path, default=DATA, metavar="FOLDER", help="default: the package's own")
     try:
         arguments = parse.parse_args(argv)
-        if arguments.from_run and len(arguments.ids) > 1:
-            raise WrongArguments("--from-run is for one id")
+        check(arguments)
         arguments.output.mkdir(parents=True, exist_ok=True)
-        for env_id in map(require_id, arguments.ids):
-            saved = from_run(env_id, arguments.from_run) if arguments.from_run else train(env_id, arguments)
-            print(line(env_id, publish(env_id, saved, arguments.output)))
+        with extra("agents"):  # loads torch only here: no wrong word should have to wait for it
+            for env_id in map(require_id, arguments.ids):
+                saved = from_run(env_id, arguments.from_run) if arguments.from_run else train(env_id, arguments)
+                print(line(env_id, publish(env_id, saved, arguments.output)))
     except KeyboardInterrupt:
         return 130
     except (WrongArguments, ValueError, TypeError, OSError, gym.error.Error) as error:
@@ -66,20 +65,30 @@ def main(argv: list[str] | None = None) -> int:
     return 0
 
 
+def check(arguments: Any) -> None:
+    """Refuse before the first training what would end the last."""
+    if arguments.from_run and len(arguments.ids) > 1:
+        raise WrongArguments("--from-run is for one id")
+    for env_id in map(require_id, arguments.ids):
+        if not (arguments.from_run or arguments.total_timesteps or env_id in STEPS):
+            raise WrongArguments(f"{env_id} needs --total-timesteps, or --from-run with a finished run")
+
+
 def train(env_id: str, arguments: Any) -> Saved:
     """Train in one thread, which the same seed repeats to the last bit."""
+    from agents.apex import ApeX
+
     settings = ApeXConfig.preset(env_id).to_dict() | {"cluster": "inline"}
-    steps = arguments.total_timesteps or STEPS.get(env_id)
-    if steps is None:
-        raise WrongArguments(f"{env_id} needs --total-timesteps, or --from-run with a finished run")
     agent = ApeX(env_id, ApeXConfig.from_dict(settings), arguments.seed)
-    agent.learn(steps, progress_bar=True)
+    agent.learn(arguments.total_timesteps or STEPS[env_id], progress_bar=True)
     return described(agent, agent.num_timesteps, agent.source.name)
 
 
 def from_run(env_id: str, folder: Path) -> Saved:
     """Take the best weights of a run's folder."""
     run = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    from agents.apex import ApeX
+
     agent = ApeX(env_id, ApeXConfig.from_dict({**run["config"], "cluster": "inline", "run_folder": None}), run["seed"])
     agent.load_weights(folder / "best.pt")
     if run["env"] != env_id:
@@ -90,6 +99,8 @@ def from_run(env_id: str, folder: Path) -> Saved:
 
 def described(agent: ApeX, steps: int, trained_on: str) -> Saved:
     """The policy of an agent, with how it was made."""
+    from agents.apex.network import to_arrays
+
     default, settings = ApeXConfig().to_dict(), agent.config.to_dict()
     about = {
         "env": agent.source.name,
@@ -128,6 +139,10 @@ def publish(env_id: str, saved: Saved, folder: Path) -> dict[str, Any]:
 
 def play(env_id: str, path: Path) -> list[float]:
     """Returns of the greedy episodes, one a row."""
+    from stable_baselines3.common.evaluation import evaluate_policy
+
+    from agents.sb3 import make_vec_env
+
     envs = make_vec_env(env_id, n_envs=EPISODES, seed=FIRST_SEED)
     policy: Any = load(env_id, path)
     returns, _ = evaluate_policy(policy, envs, EPISODES, return_episode_rewards=True, warn=False)

@@ -12,9 +12,9 @@ from pathlib import Path
 
 from extras import extra, run
 
-with extra("report"):
+with extra(""):
     from command_line import Parser, WrongArguments
-    from comparison import pages
+    from comparison.cells import run_folders
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -27,6 +27,9 @@ def main(argv: list[str] | None = None) -> int:
         arguments = parse.parse_args(argv)
         for package in arguments.gym_packages:
             importlib.import_module(package)
+        run_folders(arguments.log_folder)
+        with extra("agents,report"):  # not at the top: loading it takes seconds, and wrong words should not wait for it
+            from comparison import pages
         pages.write(arguments.log_folder)
         if arguments.summary is not None:
             pages.write_summary(arguments.log_folder, arguments.summary)

@@ -10,6 +10,7 @@ from pathlib import Path
 import gymnasium as gym
 import numpy as np
 import pytest
+import torch
 from gymnasium import spaces
 
 import gym_custom
@@ -78,6 +79,19 @@ def test_an_agents_file_gives_the_agents_actions(agent, tmp_path):
     assert values.shape == (200, 2)
     np.testing.assert_allclose(policy.action_values(observations[7]), values[7], rtol=1e-5)
     assert 0 < actions.mean() < 1
+
+
+def test_action_values_are_in_the_rewards_of_the_env(tmp_path):
+    config = ApeXConfig(cluster="inline", num_actors=1, hidden_sizes=(16, 8), reward_scale=0.25)
+    agent = ApeX("NumpyCartPole-v1", config, seed=3)
+    agent.save(tmp_path / "a.apex")
+    observations = np.random.default_rng(0).normal(size=(50, 4)).astype(np.float32)
+    learned = agent.policy(torch.as_tensor(observations)).numpy()
+    found = pretrained.load("NumpyCartPole-v1", tmp_path / "a.apex").action_values(observations)
+    np.testing.assert_allclose(found, 4 * learned, rtol=1e-4, atol=1e-5)
+    policy, env = pretrained.load("MyEnv-v0"), gym.make("MyEnv-v0")  # a goal is worth 100 when it is reached
+    values = [policy.action_values(env.reset(seed=seed)[0]).max() for seed in range(20)]
+    assert 20 < np.mean(values) < 110
 
 
 def test_files_go_there_and_back(agent, tmp_path):
@@ -195,7 +209,7 @@ def test_the_script_makes_a_file_from_a_run(make_pretrained, tmp_path, monkeypat
         (["Nowhere-v0"], "no environment 'Nowhere-v0'"),
         (["MyEnv-v0", "GridWorld-v0", "--from-run", "x"], "--from-run is for one id"),
         (["MyEnv-v0", "--from-run", "x"], "x/config.json"),
-        (["MyEnv-v0"], "--total-timesteps"),
+        (["NumpyCartPole-v1", "MyEnv-v0"], "MyEnv-v0 needs --total-timesteps"),  # before the first one is trained
     ],
     ids=str,
 )

@@ -18,7 +18,7 @@ from agents.apex.building import build_cluster, build_memory, build_network
 from agents.apex.channel import Cluster
 from agents.apex.checkpoint import CheckpointError
 from agents.apex.config import ApeXConfig
-from agents.apex.envs import gives_masks, resolve, spaces_of
+from agents.apex.envs import arguments_of, gives_masks, names_code, resolve, spaces_of, with_arguments
 from agents.apex.features import batch_of_one, is_single
 from agents.apex.learner import Learner
 from agents.apex.loggers import rewind
@@ -222,7 +222,8 @@ class ApeX:
 
         Args:
             path: of the file that ``save`` wrote.
-            env: as at construction; needed where the saved agent was made from a factory.
+            env: as at construction; needed where the saved agent was made from a factory, or from a spec whose
+                arguments are no JSON types.
             memory: an empty one to be filled, for memories that are made from more than spaces.
             verbose: as at construction.
 
@@ -231,13 +232,15 @@ class ApeX:
             CheckpointError: a ValueError: the file is truncated, foreign or does not fit the env.
         """
         saved = checkpoint.load(path)
-        if ":" in str(saved.meta.get("env")):
+        arguments = saved.meta.get("env_kwargs", {})  # older files have none
+        if names_code([saved.meta.get("env"), arguments]):
             raise CheckpointError(f"{path} names an env to be imported, which no checkpoint may")
         if env is None and not saved.meta.get("registered"):
-            raise CheckpointError(f"{path} was trained on a factory: give it again, ApeX.load(path, env=...)")
+            raise CheckpointError(f"{path} does not say what its env was made of: give it, ApeX.load(path, env=...)")
         try:
             config = ApeXConfig.from_dict({**saved.meta["config"], "run_folder": None})
-            agent = cls(saved.meta["env"] if env is None else env, config, int(saved.meta["seed"]), verbose)
+            source = with_arguments(saved.meta["env"], dict(arguments)) if env is None else env
+            agent = cls(source, config, int(saved.meta["seed"]), verbose)
         except (KeyError, TypeError, ValueError) as error:
             raise CheckpointError(f"{path} holds settings that cannot be used: {error}") from error
         restore(agent, saved, memory)
@@ -260,10 +263,12 @@ class ApeX:
             network.load_state_dict(weights)
 
     def description(self) -> dict[str, Any]:
-        """What the run is, as JSON types."""
+        """What the run is, as JSON types; ``env_kwargs`` are arguments beyond those of the env's registration."""
+        arguments = None if self.source.spec is None else arguments_of(self.source.spec)
         return {
             "env": self.source.name,
-            "registered": self.source.spec is not None,
+            "registered": arguments is not None,
+            "env_kwargs": arguments or {},
             "seed": self.seed,
             "config": self.config.to_dict(),
         }

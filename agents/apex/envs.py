@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import importlib
+import json
 from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
@@ -38,9 +40,7 @@ def resolve(env: str | EnvSpec | Callable[[], gym.Env]) -> EnvSource:
         TypeError: the argument is something else, or a factory that cannot be pickled.
     """
     if isinstance(env, str):
-        module, _, env_id = env.rpartition(":")
-        if module:
-            importlib.import_module(module)
+        env_id = _imported(env)
         return EnvSource(env_id, _spec(env_id), None)
     if isinstance(env, EnvSpec):
         return EnvSource(env.id, env, None)
@@ -53,12 +53,59 @@ def resolve(env: str | EnvSpec | Callable[[], gym.Env]) -> EnvSource:
         raise TypeError(f"the env factory {name} cannot travel to an actor's process: {error}") from error
 
 
+def _imported(name: str) -> str:
+    """The id without the package before its colon, which is imported."""
+    module, _, env_id = name.rpartition(":")
+    if module:
+        importlib.import_module(module)
+    return env_id
+
+
 def _spec(env_id: str) -> EnvSpec:
     try:
         return gym.spec(env_id)
     except gym.error.Error as error:
         hint = "import the package that registers it first, or write 'package:id'"
         raise type(error)(f"{str(error).rstrip('.')}; {hint}") from error
+
+
+def with_arguments(env_id: str, arguments: dict[str, Any]) -> EnvSpec:
+    """Give the spec of an id with further arguments; ``max_episode_steps`` is the time limit, as for ``gym.make``.
+
+    Raises:
+        gymnasium.error.Error: the id is unknown.
+    """
+    spec = copy.deepcopy(_spec(_imported(env_id)))
+    limit = arguments.get("max_episode_steps", spec.max_episode_steps)
+    spec.max_episode_steps = None if limit == -1 else limit
+    spec.kwargs |= {name: value for name, value in arguments.items() if name != "max_episode_steps"}
+    return spec
+
+
+def arguments_of(spec: EnvSpec) -> dict[str, Any] | None:
+    """Give what ``with_arguments`` needs to make a spec again; None where a file must not hold it.
+
+    That is a value which JSON lacks, or a string with a colon: it may name code, and what is read from a file must not.
+    """
+    known = gym.registry.get(spec.id, EnvSpec(spec.id))
+    same = {name for name, value in known.kwargs.items() if repr(value) == repr(spec.kwargs.get(name))}
+    arguments = {name: value for name, value in spec.kwargs.items() if name not in same}
+    if spec.max_episode_steps != known.max_episode_steps:
+        arguments["max_episode_steps"] = spec.max_episode_steps
+    try:
+        text = json.dumps(arguments)
+    except (TypeError, ValueError):
+        return None
+    return None if names_code(arguments) else json.loads(text)
+
+
+def names_code(arguments: Any) -> bool:
+    """Whether there is a string like "module:function" among arguments, however deep."""
+    if isinstance(arguments, dict):
+        return any(map(names_code, arguments.values()))
+    if isinstance(arguments, (list, tuple)):
+        return any(map(names_code, arguments))
+    return isinstance(arguments, str) and ":" in arguments
 
 
 def make_envs(source: EnvSource, num_envs: int) -> VectorEnv:

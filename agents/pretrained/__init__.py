@@ -73,7 +73,8 @@ def _from_file(path: Path, env: Any) -> NetworkPolicy | TablePolicy:
         raise ValueError(f"{path} is a folder; a trained policy is a file, such as last.apex in an Ape-X run's folder")
     if path.suffix == ".npz":
         saved = read(path)
-        return NetworkPolicy(saved.weights, saved.observation_space, saved.action_space)
+        scale = saved.about.get("settings", {}).get("reward_scale", 1.0)
+        return NetworkPolicy(saved.weights, saved.observation_space, saved.action_space, scale)
     if path.suffix == ".npy":
         return TablePolicy(np.load(path, allow_pickle=False))
     return _from_agent(path)
@@ -84,7 +85,8 @@ def _from_agent(path: Path) -> NetworkPolicy:
     from agents.apex.network import to_arrays
 
     agent = ApeX.load(path)
-    return NetworkPolicy(to_arrays(agent.policy), agent.observation_space, agent.action_space)
+    scale = agent.config.reward_scale
+    return NetworkPolicy(to_arrays(agent.policy), agent.observation_space, agent.action_space, scale)
 
 
 def _compare(policy: NetworkPolicy | TablePolicy, env: Any, path: Path) -> None:

@@ -19,12 +19,17 @@ class NetworkPolicy:
         weights: by name, as ``agents.apex.network.to_arrays`` gives them.
         observation_space: of one observation.
         action_space: of one action.
+        reward_scale: what rewards were multiplied with in the training, above 0.
     """
 
     def __init__(
-        self, weights: dict[str, np.ndarray], observation_space: spaces.Space, action_space: spaces.Discrete
+        self,
+        weights: dict[str, np.ndarray],
+        observation_space: spaces.Space,
+        action_space: spaces.Discrete,
+        reward_scale: float = 1.0,
     ) -> None:
-        self.observation_space, self.action_space = observation_space, action_space
+        self.observation_space, self.action_space, self.reward_scale = observation_space, action_space, reward_scale
         self._network = FrozenNetwork(weights)
 
     def predict(
@@ -38,10 +43,10 @@ class NetworkPolicy:
         return self.action_values(observation).argmax(axis=-1) + int(self.action_space.start), state
 
     def action_values(self, observation: Any) -> np.ndarray:
-        """Give the values (A,) of the actions for one observation, (N, A) for a batch."""
+        """Give the values (A,) of the actions for one observation, (N, A) for a batch, in the env's own rewards."""
         single = _first_shape(observation) == _first_shape(self.observation_space.sample())
         batch = tree_map(lambda leaf: np.asarray(leaf)[None], observation) if single else observation
-        values = self._network(feature_array(self.observation_space, batch))
+        values = self._network(feature_array(self.observation_space, batch)) / np.float32(self.reward_scale)
         return values[0] if single else values
 
     def fits(self, observation_space: spaces.Space, action_space: spaces.Space) -> bool:

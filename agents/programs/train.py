@@ -8,17 +8,23 @@ import dataclasses
 import errno
 import io
 import itertools
+import json
 import os
 import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
 import tyro
 
-from agents.apex import ApeX, ApeXConfig
+from agents.apex import ApeXConfig
+from agents.apex.envs import resolve, spaces_of, with_arguments
 from agents.apex.signals import last_interrupt
+
+if TYPE_CHECKING:
+    from agents.apex import ApeX
 
 INTERRUPTED = 130  # what shells expect after Ctrl+C
 BAD_INPUT = 2
@@ -27,6 +33,7 @@ DESCRIPTION = """Train Ape-X on a Gymnasium env. Where no setting is given, the 
 examples:
   {prog} --env {env} --total-timesteps 50000
   {prog} --env my_package:MyWorld-v0 --num-actors 4 --n-step 5
+  {prog} --env {env} --env-kwargs max_episode_steps:200
   {prog} --resume runs/FOLDER --total-timesteps 100000"""
 
 
@@ -36,6 +43,8 @@ class Options:
 
     env: str = "NumpyCartPole-v1"
     """A registered id; "package:id" imports the package that registers it."""
+    env_kwargs: tuple[str, ...] = ()
+    """Arguments of the env, each NAME:VALUE."""
     total_timesteps: int = 50_000
     """Env steps of all actors together, those before a resume included."""
     seed: int = 0
@@ -43,7 +52,8 @@ class Options:
     save: Path | None = None
     """Where to save the trained agent, beside the run folder's last.apex."""
     resume: Path | None = None
-    """Run folder of an interrupted run; its env, seed and settings hold."""
+    """Run folder of an interrupted run; its env, seed and settings hold. Beside it, --env package:id only imports the
+    package."""
     load_weights: Path | None = None
     """Weights to start from, such as another run's best.pt."""
     progress_bar: bool = True
@@ -86,9 +96,20 @@ def parse(argv: Sequence[str], prog: str, env: str) -> Arguments:
         if stop.code:
             raise ValueError(_first_sentence(said.getvalue())) from None
         raise
-    if arguments.options.resume is not None and arguments.config != preset:
+    if arguments.options.resume is not None and (arguments.config != preset or arguments.options.env_kwargs):
         raise ValueError("a resumed run keeps its settings: give none beside --resume")
     return arguments
+
+
+def pair(text: str) -> tuple[str, Any]:
+    """NAME:VALUE or NAME=VALUE, the value read as JSON where it is some."""
+    name, separator, value = re.sub("[:=]", ":", text, count=1).partition(":")
+    if not separator or not name.isidentifier():
+        raise ValueError(f"--env-kwargs {text!r} is not NAME:VALUE")
+    try:
+        return name, json.loads(value)
+    except json.JSONDecodeError:
+        return name, value
 
 
 def _first_sentence(boxed: str) -> str:
@@ -110,10 +131,16 @@ def prepare(arguments: Arguments) -> ApeX:
     if options.save is not None:
         _require_writable(options.save)
     if options.resume is not None:
+        (options.resume / "last.apex").stat()  # an OSError where there is none
+    spec = with_arguments(options.env, dict(map(pair, options.env_kwargs)))
+    spaces_of(resolve(spec))  # refuses arguments that the env does not take
+    from agents.apex import ApeX  # loads torch, for which no wrong word should have to wait
+
+    if options.resume is not None:
         agent = ApeX.load(options.resume / "last.apex", verbose=options.verbose)
         agent.resume_in(options.resume)
     else:
-        agent = ApeX(options.env, arguments.config, options.seed, options.verbose)
+        agent = ApeX(spec, arguments.config, options.seed, options.verbose)
     if options.load_weights is not None:
         agent.load_weights(options.load_weights)
     return agent

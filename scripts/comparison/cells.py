@@ -82,6 +82,18 @@ def write_config(folder: Path, cell: Cell, provenance: dict[str, Any]) -> None:
     write_json(folder / CONFIG, {**asdict(cell), "provenance": provenance})
 
 
+def run_folders(log_folder: Path) -> list[Path]:
+    """The folders of all runs below a log folder.
+
+    Raises:
+        FileNotFoundError: where there is none.
+    """
+    folders = [path.parent for path in log_folder.glob(f"*/*/{CONFIG}")]
+    if not folders:
+        raise FileNotFoundError(f"{log_folder} holds no runs: expected ALGO/ENV_SEED/{CONFIG} below it.")
+    return folders
+
+
 def read_config(folder: Path) -> tuple[Cell, dict[str, Any]]:
     """The cell and the provenance that :func:`write_config` wrote."""
     content = json.loads((folder / CONFIG).read_text(encoding="utf-8"))

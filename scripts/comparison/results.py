@@ -10,7 +10,7 @@ import gymnasium as gym
 import numpy as np
 
 from comparison.algorithms import ALGORITHMS
-from comparison.cells import CONFIG, Cell, read_config, read_status
+from comparison.cells import Cell, read_config, read_status, run_folders
 from comparison.curve import Curve, read_curve
 from comparison.statistics import first_held
 
@@ -51,11 +51,8 @@ def read_runs(log_folder: Path) -> list[Run]:
     Raises:
         FileNotFoundError: where there is none.
     """
-    folders = [path.parent for path in log_folder.glob(f"*/*/{CONFIG}")]
-    if not folders:
-        raise FileNotFoundError(f"{log_folder} holds no runs: expected ALGO/ENV_SEED/{CONFIG} below it.")
     order = list(ALGORITHMS)
-    runs = [_read_run(folder) for folder in folders]
+    runs = [_read_run(folder) for folder in run_folders(log_folder)]
     return sorted(runs, key=lambda run: (run.cell.env_id, order.index(run.cell.algo), run.cell.seed))
 
 

@@ -11,6 +11,7 @@ import torch
 
 from agents.apex import ApeX
 from agents.apex.checkpoint import CheckpointError, load
+from agents.apex.envs import with_arguments
 from agents.replay import UniformMemory
 
 from .helpers import agent, parameters
@@ -122,8 +123,30 @@ def test_envs_that_do_not_repeat_themselves_begin_new_episodes(tmp_path):
 
 def test_a_factory_must_be_given_again(tmp_path):
     agent(tmp_path, Quick).learn(150).save(tmp_path / "a.apex")
-    with pytest.raises(CheckpointError, match="was trained on a factory: give it again"):
+    with pytest.raises(CheckpointError, match="does not say what its env was made of: give it"):
         ApeX.load(tmp_path / "a.apex")
+
+
+def test_an_agent_comes_back_on_an_env_with_its_own_arguments(tmp_path):
+    spec = with_arguments("CartPole-v1", {"sutton_barto_reward": True, "max_episode_steps": 9})
+    assert gym.spec("CartPole-v1").kwargs == {}
+    agent(tmp_path, spec).learn(150).save(tmp_path / "a.apex")
+    back = ApeX.load(tmp_path / "a.apex")
+    assert back.description()["env_kwargs"] == {"sutton_barto_reward": True, "max_episode_steps": 9}
+    env = gym.make(back.source.spec)
+    assert (env.unwrapped._sutton_barto_reward, env.spec.max_episode_steps) == (True, 9)
+
+
+@pytest.mark.parametrize("value", ["os:getcwd", {"deep": ["os:getcwd"]}, np.zeros(2), len], ids=str)
+def test_arguments_that_a_file_must_not_hold_are_not_written_and_the_env_is_asked_for(tmp_path, value):
+    spec = with_arguments("CartPole-v1", {})
+    ape = agent(tmp_path, spec)
+    spec.kwargs["anything"] = value
+    ape.save(tmp_path / "a.apex")
+    assert ape.description()["env_kwargs"] == {}
+    with pytest.raises(CheckpointError, match="does not say what its env was made of: give it"):
+        ApeX.load(tmp_path / "a.apex")
+    assert ApeX.load(tmp_path / "a.apex", env="CartPole-v1").source.name == "CartPole-v1"
 
 
 def test_another_env_is_refused(tmp_path):
@@ -237,10 +260,13 @@ def test_malicious_files_execute_nothing(tmp_path, whole):
     assert not trap.exists()
 
 
-def test_an_id_in_a_file_imports_nothing(tmp_path, whole, monkeypatch):
+@pytest.mark.parametrize(
+    "entry", [{"env": "trap_module:X-v0"}, {"env_kwargs": {"world": "trap_module:make_world"}}], ids=["id", "argument"]
+)
+def test_an_id_in_a_file_imports_nothing(tmp_path, whole, monkeypatch, entry):
     monkeypatch.syspath_prepend(str(tmp_path))
     (tmp_path / "trap_module.py").write_text("raise SystemExit('imported')")
-    evil = rewritten(whole, tmp_path / "e.apex", meta_json=json.dumps({**load(whole).meta, "env": "trap_module:X-v0"}))
+    evil = rewritten(whole, tmp_path / "e.apex", meta_json=json.dumps({**load(whole).meta, **entry}))
     with pytest.raises(CheckpointError, match="names an env to be imported"):
         ApeX.load(evil)
 

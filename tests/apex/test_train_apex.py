@@ -2,11 +2,13 @@
 
 import csv
 import importlib.util
+import json
 import os
 import signal
 import sys
 from pathlib import Path
 
+import gymnasium as gym
 import pytest
 
 from agents.apex import ApeX
@@ -65,10 +67,46 @@ def test_resume_goes_on_with_curves_up_to_the_total(main, tmp_path, capsys):
     assert "Nothing to do" in capsys.readouterr().out
 
 
+def test_arguments_of_the_env_hold_are_recorded_and_come_back(main, tmp_path):
+    folder = tmp_path / "a rün"
+    kwargs = ["--env-kwargs", "sutton_barto_reward:true", "max_episode_steps=7"]
+    start = ["--env", "CartPole-v1", *kwargs, "--total-timesteps", "400", "--run-folder", str(folder)]
+    assert main([*start, *FAST]) == 0
+    recorded = json.loads((folder / "config.json").read_text())
+    assert recorded["env_kwargs"] == {"sutton_barto_reward": True, "max_episode_steps": 7}
+    assert main(["--resume", str(folder), "--total-timesteps", "800", "--no-progress-bar"]) == 0
+    assert json.loads((folder / "config.json").read_text())["env_kwargs"] == recorded["env_kwargs"]
+    with (folder / "evaluations.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert all(float(row["max_return"]) == 0 and float(row["mean_length"]) == 7 for row in rows)  # no pole falls so soon
+    assert len(rows) >= 4
+
+
+def test_a_resumed_run_may_name_the_package_that_registers_its_env(main, tmp_path, monkeypatch):
+    (tmp_path / "late_poles_of_a_user.py").write_text(
+        "import gymnasium as gym\ngym.register('LatePole-v0', 'gymnasium.envs.classic_control:CartPoleEnv')\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    env = ["--env", "late_poles_of_a_user:LatePole-v0"]
+    assert main([*env, "--total-timesteps", "400", "--run-folder", str(tmp_path / "run"), *FAST]) == 0
+    del gym.registry["LatePole-v0"], sys.modules["late_poles_of_a_user"]
+    resume = ["--resume", str(tmp_path / "run"), "--total-timesteps", "800", "--no-progress-bar"]
+    try:
+        assert main(resume) == 2
+        assert main([*resume, *env]) == 0
+    finally:
+        gym.registry.pop("LatePole-v0", None)
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
         (["--env", "NoSuchEnv-v0"], "NoSuchEnv"),
+        (["--env", "NumpyCartPole-v1", "--env-kwargs", "colour:3"], "has no argument 'colour'"),
+        (["--env", "NumpyCartPole-v1", "--env-kwargs", "gravity:heavy"], "'heavy'"),
+        (["--env", "NumpyCartPole-v1", "--env-kwargs", "gravity"], "--env-kwargs 'gravity' is not NAME:VALUE"),
+        (["--resume", "x", "--env-kwargs", "gravity:3"], "a resumed run keeps its settings"),
+        (["--resume", __file__], "Not a directory"),
         (["--env", "Pendulum-v1"], "needs Discrete actions"),
         (["--resume", "no/such/folder"], "no/such/folder"),
         (["--env", "CartPole-v1", "--total-timesteps", "10", *FAST], "more than the warm-up"),
