@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 
+from gym_custom.arguments import legal_choice, legal_flag, legal_number
 from gym_custom.cartpole import dynamics
 from gym_custom.cartpole.draw import draw
 from gym_custom.single import SingleEnv
@@ -53,15 +54,15 @@ def make_world(
         "theta_threshold": theta_threshold,
         "cart_friction": cart_friction,
     }
-    numbers = {name: _number(name, value) for name, value in numbers.items()}
-    if not isinstance(sutton_barto_reward, bool):
-        raise TypeError(f"sutton_barto_reward must be True or False, not {sutton_barto_reward!r}")
+    for name, value in numbers.items():
+        numbers[name] = legal_number(name, value, 0.0 if name in _MAY_BE_ZERO else _LEAST, _MOST)
+    sutton_barto_reward = legal_flag("sutton_barto_reward", sutton_barto_reward)
     step_reward, fall_reward = (0.0, -1.0) if sutton_barto_reward else (1.0, 1.0)
     params = dynamics.Params(**numbers, step_reward=step_reward, fall_reward=fall_reward)
     return World(
         params=params,
         initial_state=dynamics.initial_state,
-        transition=_choice("integrator", integrator, _INTEGRATORS),
+        transition=_INTEGRATORS[legal_choice("integrator", integrator, _INTEGRATORS)],
         outcome=dynamics.outcome,
         observe=dynamics.observe,
         action_space=spaces.Discrete(2),
@@ -70,7 +71,7 @@ def make_world(
         reset_with=reset_with,
         draw=draw,
         scalar=True,
-        dtype=_choice("precision", precision, _PRECISIONS),
+        dtype=_PRECISIONS[legal_choice("precision", precision, _PRECISIONS)],
         render_fps=max(1, round(1 / params.tau)),
     )
 
@@ -95,15 +96,6 @@ def _observation_space(params: dynamics.Params) -> spaces.Box:
     return spaces.Box(-high, high, dtype=np.float32)
 
 
-def _number(name: str, value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
-        raise TypeError(f"{name} must be a number, not {value!r}")
-    least = 0.0 if name in _MAY_BE_ZERO else _LEAST
-    if not least <= value <= _MOST:
-        raise ValueError(f"{name} must be a number from {least:g} to {_MOST:g}, not {value!r}")
-    return float(value)
-
-
 def _option(name: str, value: Any) -> float:
     try:
         number = float(value)
@@ -112,12 +104,6 @@ def _option(name: str, value: Any) -> float:
     if not -_MOST <= number <= _MOST:
         raise ValueError(f"options[{name!r}] must be a number from {-_MOST:g} to {_MOST:g}, not {value!r}")
     return number
-
-
-def _choice(name: str, value: Any, legal: dict[str, Any]) -> Any:
-    if not isinstance(value, str) or value not in legal:
-        raise ValueError(f"{name} must be one of {', '.join(map(repr, legal))}, not {value!r}")
-    return legal[value]
 
 
 class CartPoleEnv(SingleEnv):

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from gym_custom.arguments import legal_choice
+
 GAINS = np.array([0.2, 0.4, 3.0, 0.8])  # of position, speed, angle and angular speed, found by trying
 
 
@@ -33,9 +35,7 @@ class ScriptedPolicy:
     """
 
     def __init__(self, name: str = "balance", env: Any = None):
-        if name not in POLICIES:
-            raise ValueError(f"policy must be one of {', '.join(map(repr, POLICIES))}, not {name!r}")
-        self._policy = POLICIES[name]
+        self._policy = POLICIES[legal_choice("policy", name, POLICIES)]
 
     def predict(
         self, observation: Any, state: Any = None, episode_start: Any = None, deterministic: bool = True

@@ -11,9 +11,10 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.error import ResetNeeded
 
+from gym_custom.arguments import legal_choice, legal_flag, legal_number
 from gym_custom.gridworld import dynamics
 from gym_custom.gridworld import layout as maps
-from gym_custom.gridworld.arguments import legal_cell, legal_layout, legal_number, legal_probability
+from gym_custom.gridworld.arguments import legal_cell, legal_layout
 from gym_custom.gridworld.draw import ansi, draw
 from gym_custom.gridworld.model import transition_model
 from gym_custom.single import SingleEnv
@@ -52,14 +53,11 @@ def make_world(
     if random_start is None:
         random_start = own.get("random_start", False) and start is None
     for name, fixed, drawn in (("start", start, random_start), ("goal", goal, random_goal)):
-        if not isinstance(drawn, bool):
-            raise TypeError(f"random_{name} must be True or False, not {drawn!r}")
-        if drawn and fixed is not None:
+        if legal_flag(f"random_{name}", drawn) and fixed is not None:
             raise ValueError(f"{name}={fixed!r} and random_{name}=True exclude each other")
     ends = (legal_cell(land, "start", start), legal_cell(land, "goal", goal), random_start, random_goal)
     places = maps.settle(land, *ends)
-    if not isinstance(observation, str) or observation not in _OBSERVATIONS:
-        raise ValueError(f"observation must be one of {', '.join(map(repr, _OBSERVATIONS))}, not {observation!r}")
+    observation = legal_choice("observation", observation, _OBSERVATIONS)
     asked = {"step_reward": step_reward, "goal_reward": goal_reward, "pit_reward": pit_reward}
     rewards: dict[str, Any] = {
         name: legal_number(name, own.get(name, _REWARDS[name]) if value is None else value)
@@ -77,7 +75,7 @@ def make_world(
             is_goal=np.isin(np.arange(land.is_pit.size), places.goals),
             cols=land.cols,
             **_tables(land, places),
-            slip=legal_probability("slip", slip),
+            slip=legal_number("slip", slip, 0.0, 1.0),
             **rewards,
         ),
         initial_state=partial(dynamics.initial_state, random_start=random_start, random_goal=random_goal),

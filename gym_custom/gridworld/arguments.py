@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -62,23 +61,3 @@ def _is_pair(value: Any) -> bool:
     if isinstance(value, str) or not isinstance(value, Sequence):
         return False
     return len(value) == 2 and all(_is_integer(number) for number in value)
-
-
-def legal_probability(name: str, value: Any) -> float:
-    """The value as a float from 0 to 1."""
-    if not 0 <= legal_number(name, value) <= 1:
-        raise ValueError(f"{name} must be a probability from 0 to 1, not {value!r}")
-    return float(value)
-
-
-def legal_number(name: str, value: Any) -> float:
-    """The value as a finite float."""
-    if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
-        raise TypeError(f"{name} must be a number, not {value!r}")
-    try:
-        number = float(value)
-    except OverflowError:
-        number = math.inf
-    if not math.isfinite(number):
-        raise ValueError(f"{name} must be finite, not {value!r}")
-    return number

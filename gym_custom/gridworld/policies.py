@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from gym_custom.arguments import legal_choice
 from gym_custom.gridworld.model import transition_model
 
 POLICIES = {"shortest_path": 0.99}
@@ -43,10 +44,8 @@ class ScriptedPolicy:
     """
 
     def __init__(self, name: str, env: Any):
-        if name not in POLICIES:
-            raise ValueError(f"policy must be one of {', '.join(map(repr, POLICIES))}, not {name!r}")
         self._env = env.unwrapped
-        self._discount = POLICIES[name]
+        self._discount = POLICIES[legal_choice("policy", name, POLICIES)]
         self._moves: dict[int, np.ndarray] = {}
 
     def predict(

@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 
+from gym_custom.arguments import legal_choice, legal_flag, legal_integer, legal_number
 from gym_custom.my_env import dynamics, scenarios
-from gym_custom.my_env.arguments import legal_count, legal_radii, legal_scenario, legal_speeds
+from gym_custom.my_env.arguments import legal_radii, legal_speeds, legal_weights
 from gym_custom.my_env.draw import ansi, draw
-from gym_custom.my_env.layout import legal_number, to_layout
+from gym_custom.my_env.layout import to_layout
 from gym_custom.my_env.options import CASE_SEEDS, SELECTION_SEEDS, reset_with
+from gym_custom.my_env.scenarios import SCENARIOS
 from gym_custom.my_env.sensors import SENSORS
 from gym_custom.my_env.state import OUTCOMES, Params
 from gym_custom.single import SingleEnv
@@ -45,49 +47,38 @@ def make_world(
 
     Raises:
         ValueError: An argument has no legal value.
+        TypeError: An argument is of another type.
     """
     slots = (
-        legal_count("n_pedestrians", n_pedestrians, MOST_PEDESTRIANS),
-        legal_count("n_obstacles", n_obstacles, MOST_OBSTACLES),
+        legal_integer("n_pedestrians", n_pedestrians, 0, MOST_PEDESTRIANS),
+        legal_integer("n_obstacles", n_obstacles, 0, MOST_OBSTACLES),
     )
-    if not isinstance(continuous, bool):
-        raise ValueError(f"continuous must be True or False, not {continuous!r}")
-    if not isinstance(observation, str) or observation not in SENSORS:
-        raise ValueError(f"observation must be one of {', '.join(map(repr, SENSORS))}, not {observation!r}")
-    sensor = SENSORS[observation](*slots)
-    mean, deviation, low, high = legal_speeds(pedestrian_speed)
-    radius_low, radius_high = legal_radii(pedestrian_radius, slots[0])
+    sensor = SENSORS[legal_choice("observation", observation, SENSORS)](*slots)
     params = Params(
         n_pedestrians=float(slots[0]),
         n_obstacles=float(slots[1]),
         notice_prob=legal_number("notice_prob", notice_prob, 0.0, 1.0),
-        speed_mean=mean,
-        speed_deviation=deviation,
-        speed_low=low,
-        speed_high=high,
-        radius_low=radius_low,
-        radius_high=radius_high,
+        **legal_speeds(pedestrian_speed),
+        **legal_radii(pedestrian_radius, slots[0]),
         side=np.array([-0.3, 0.3]),
         **sensor.settings,
-        **{
-            name: legal_number(name, value, 0.0, 1e6)
-            for name, value in {
-                "progress_weight": progress_weight,
-                "time_penalty": time_penalty,
-                "discomfort_weight": discomfort_weight,
-                "goal_reward": goal_reward,
-                "collision_penalty": collision_penalty,
-            }.items()
-        },
+        **legal_weights(
+            progress_weight=progress_weight,
+            time_penalty=time_penalty,
+            discomfort_weight=discomfort_weight,
+            goal_reward=goal_reward,
+            collision_penalty=collision_penalty,
+        ),
         discomfort_distance=legal_number("discomfort_distance", discomfort_distance, 1e-3, 10.0),
     )
     initial_state = partial(
         scenarios.initial_state,
-        place=scenarios.SCENARIOS[legal_scenario(scenario)],
+        place=SCENARIOS[legal_choice("scenario", scenario, SCENARIOS)],
         slots=slots,
         remember=sensor.remember,
         memory=sensor.memory,
     )
+    continuous = legal_flag("continuous", continuous)
     command = dynamics.continuous_command if continuous else dynamics.discrete_command
     return World(
         params=params,

@@ -7,11 +7,15 @@ from typing import Any
 
 import numpy as np
 
+from gym_custom.arguments import legal_flag, legal_number, shown
 from gym_custom.my_env.dynamics import wrap
 from gym_custom.my_env.state import ABSENT, RUNNING, State
 
 _TOLERANCE = 0.01  # m, by which people may overlap; the robot may not even touch
 _LARGEST_ROOM = 15.0  # m, half width; whoever is absent stands far beyond
+_FARTHEST = 100.0  # m, coordinate of a way-point
+_FASTEST = 10.0  # m/s, component of a pedestrian's velocity
+_SHORTEST_WAY = 1e-3  # m, from the robot to the goal
 
 
 def to_layout(state: State) -> dict[str, Any]:
@@ -119,8 +123,8 @@ def refuse_overlaps(params: Any, state: State) -> None:
 
 def refuse_no_way(state: Any) -> None:
     """Refuses one state without batch axis in which the robot stands on the goal: progress is a share of the way."""
-    if not np.hypot(*(state.goal - state.position)) > 0.0:
-        raise ValueError(f"the goal must not be the robot's own place, {state.position.tolist()}")
+    if np.hypot(*(state.goal - state.position)) < _SHORTEST_WAY:
+        raise ValueError(f"the goal {state.goal.tolist()} must not be the robot's own place")
 
 
 def repeated(leaf: Any, batch: tuple[int, ...]) -> np.ndarray:
@@ -134,14 +138,11 @@ def _pedestrian(number: int, person: Any) -> dict[str, Any]:
     known = ("position", "velocity", "waypoints", "speed", "radius", "notices")
     person = _record(where, person, known, needed=("position",))
     position = numbers(f"{where}['position']", person["position"], 2)
-    velocity = numbers(f"{where}['velocity']", person.get("velocity", [0.0, 0.0]), 2)
+    velocity = numbers(f"{where}['velocity']", person.get("velocity", [0.0, 0.0]), 2, _FASTEST)
     points = person.get("waypoints", [position, position])
     if not isinstance(points, (list, tuple)) or len(points) != 2:
-        raise ValueError(f"{where}['waypoints'] must be two points, not {points!r}")
-    now, then = (numbers(f"{where}['waypoints']", point, 2) for point in points)
-    notices = person.get("notices", True)
-    if not isinstance(notices, bool):
-        raise ValueError(f"{where}['notices'] must be true or false, not {notices!r}")
+        raise ValueError(f"{where}['waypoints'] must be two points, not {shown(points)}")
+    now, then = (numbers(f"{where}['waypoints']", point, 2, _FARTHEST) for point in points)
     return {
         "position": position,
         "velocity": velocity,
@@ -149,7 +150,7 @@ def _pedestrian(number: int, person: Any) -> dict[str, Any]:
         "next": then,
         "speed": legal_number(f"{where}['speed']", person.get("speed", 0.9), 0.0, 3.0),
         "radius": legal_number(f"{where}['radius']", person.get("radius", 0.3), 0.05, 1.0),
-        "notices": notices,
+        "notices": legal_flag(f"{where}['notices']", person.get("notices", True)),
         "walks": not (position == now == then and velocity == [0.0, 0.0]),
     }
 
@@ -161,10 +162,10 @@ def _obstacle(number: int, thing: Any) -> list[float]:
 
 def _record(where: str, value: Any, known: tuple[str, ...], needed: tuple[str, ...]) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise ValueError(f"{where} must be a dictionary, not {value!r}")
+        raise ValueError(f"{where} must be a dictionary, not {shown(value)}")
     for name in value:
         if name not in known:
-            raise ValueError(f"{where} has no entry {name!r}; legal are {', '.join(known)}")
+            raise ValueError(f"{where} has no entry {shown(name)}; legal are {', '.join(known)}")
     for name in needed:
         if name not in value:
             raise ValueError(f"{where} needs an entry {name!r}")
@@ -174,34 +175,15 @@ def _record(where: str, value: Any, known: tuple[str, ...], needed: tuple[str, .
 def _listed(name: str, layout: dict[str, Any], most: int) -> list[Any]:
     found = layout.get(name, [])
     if not isinstance(found, (list, tuple)):
-        raise ValueError(f"layout[{name!r}] must be a list, not {found!r}")
+        raise ValueError(f"layout[{name!r}] must be a list, not {shown(found)}")
     if len(found) > most:
         raise ValueError(f"layout[{name!r}] has {len(found)} entries, but this environment was made for {most}")
     return list(found)
 
 
-def legal_number(name: str, value: Any, low: float, high: float) -> float:
-    """A number within bounds."""
-    number = _number(name, value)
-    if not low <= number <= high:
-        raise ValueError(f"{name} must be a number from {low:g} to {high:g}, not {value!r}")
-    return number
-
-
-def numbers(where: str, value: Any, count: int) -> list[float]:
-    """So many finite numbers, the parts of a point or a pose."""
-    if not isinstance(value, (list, tuple, np.ndarray)) or np.shape(value)[:1] != (count,):
-        raise ValueError(f"{where} must be {count} numbers, not {value!r}")
-    return [_number(where, part) for part in value]
-
-
-def _number(name: str, value: Any) -> float:
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.integer, np.floating)):
-        raise ValueError(f"{name} must be a number, not {value!r}")
-    try:
-        number = float(value)
-    except OverflowError:
-        number = math.inf
-    if not math.isfinite(number):
-        raise ValueError(f"{name} must be finite, not {value!r}")
-    return number
+def numbers(where: str, value: Any, count: int, most: float = math.inf) -> list[float]:
+    """So many finite numbers, of magnitude at most `most`: the parts of a point, a velocity or a pose."""
+    listed = isinstance(value, (list, tuple)) or (isinstance(value, np.ndarray) and value.ndim > 0)
+    if not listed or len(value) != count:
+        raise ValueError(f"{where} must be {count} numbers, not {shown(value)}")
+    return [legal_number(where, part, -most, most) for part in value]

@@ -8,16 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from gym_custom.my_env.arguments import legal_count, legal_scenario
+from gym_custom.arguments import legal_choice, legal_integer, legal_number, shown
 from gym_custom.my_env.dynamics import wrap
-from gym_custom.my_env.layout import (
-    from_layout,
-    legal_number,
-    numbers,
-    refuse_no_way,
-    refuse_overlaps,
-    repeated,
-)
+from gym_custom.my_env.layout import from_layout, numbers, refuse_no_way, refuse_overlaps, repeated
 from gym_custom.my_env.scenarios import SCENARIOS, begin, count_draws
 from gym_custom.my_env.state import State
 
@@ -44,7 +37,7 @@ def reset_with(xp: Any, params: Any, u: Any, options: dict[str, Any], *, initial
     """
     for name in options:
         if name not in OPTIONS:
-            raise ValueError(f"unknown reset option {name!r}; legal are {', '.join(OPTIONS)}")
+            raise ValueError(f"unknown reset option {shown(name)}; legal are {', '.join(OPTIONS)}")
     if "case" in options:
         u = _case_draws(options["case"], u)
     settings = initial_state.keywords
@@ -58,7 +51,8 @@ def reset_with(xp: Any, params: Any, u: Any, options: dict[str, Any], *, initial
         return begin(xp, params, state._replace(sensor=empty), sensor_draws, settings["remember"])
     changed = _changed_params(params, options, settings["slots"])
     if "scenario" in options:
-        initial_state = partial(initial_state, place=SCENARIOS[legal_scenario(options["scenario"])])
+        name = legal_choice("options['scenario']", options["scenario"], SCENARIOS)
+        initial_state = partial(initial_state, place=SCENARIOS[name])
     state = initial_state(xp, changed, u)
     if "robot_pose" in options or "goal" in options:
         state = _moved(xp, params, state, options)
@@ -68,7 +62,7 @@ def reset_with(xp: Any, params: Any, u: Any, options: dict[str, Any], *, initial
 
 def _case_draws(case: Any, u: np.ndarray) -> np.ndarray:
     """The uniforms that ``reset(seed=CASE_SEEDS[case])`` would draw, the same for every row."""
-    seed = CASE_SEEDS[legal_count("options['case']", case, len(CASE_SEEDS) - 1)]
+    seed = CASE_SEEDS[legal_integer("options['case']", case, 0, len(CASE_SEEDS) - 1)]
     drawn: Any = np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed))).random(u.shape[0])
     return np.broadcast_to(drawn.reshape(-1, *(1,) * (u.ndim - 1)), u.shape)
 
@@ -77,7 +71,7 @@ def _changed_params(params: Any, options: dict[str, Any], slots: tuple[int, int]
     changed = dict(vars(params))
     for name, most in zip(("n_pedestrians", "n_obstacles"), slots, strict=True):
         if name in options:
-            changed[name] = float(legal_count(f"options[{name!r}]", options[name], most))
+            changed[name] = float(legal_integer(f"options[{name!r}]", options[name], 0, most))
     if "notice_prob" in options:
         changed["notice_prob"] = legal_number("options['notice_prob']", options["notice_prob"], 0.0, 1.0)
     return SimpleNamespace(**changed)

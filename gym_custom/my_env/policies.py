@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from gym_custom.arguments import legal_choice
 from gym_custom.my_env.dynamics import discrete_command, wrap
 from gym_custom.my_env.lidar import scan
 from gym_custom.my_env.state import State
@@ -74,9 +75,7 @@ class ScriptedPolicy:
     """
 
     def __init__(self, name: str, env: Any):
-        if name not in POLICIES:
-            raise ValueError(f"policy must be one of {', '.join(map(repr, POLICIES))}, not {name!r}")
-        self._policy, self._env = POLICIES[name], env.unwrapped
+        self._policy, self._env = POLICIES[legal_choice("policy", name, POLICIES)], env.unwrapped
 
     def predict(
         self, observation: Any, state: Any = None, episode_start: Any = None, deterministic: bool = True

@@ -144,12 +144,50 @@ def test_pose_goal_and_notice_options():
         {"layout": {"robot": [0, 0, 0], "goal": [4, 0], "robot_velocity": [5, 0]}},
         {"layout": {"robot": [0, 0, 0], "goal": [4, 0]}, "n_pedestrians": 2},
         {"layout": {"robot": [0, 0, 0], "goal": [0, 0]}}, {"robot_pose": [0, 0, 0], "goal": [0, 0]},
-        {"goal": [10**400, 0]}, {"notice_prob": 10**400}, {"goal": np.array(0.0)},
+        {"goal": [10**400, 0]}, {"notice_prob": 10**400}, {"goal": np.array(0.0)}, {"goal": [[1, 2], [3, 4, 5]]},
+        {"robot_pose": "abc"}, {"goal": [True, 1]}, {"case": True}, {"case": 1.0}, {"notice_prob": np.eye(3)},
+        {"layout": {"robot": [0, 0, 0], "goal": [1e-9, 0]}}, {"n_pedestrians": 10**5000}, {10**400: 1},
     ],
 )  # fmt: skip
-def test_senseless_options_are_refused(options):
-    with pytest.raises(ValueError, match=r".{10,}"):
+def test_senseless_options_are_refused_in_one_sentence(options):
+    with pytest.raises(ValueError, match=r"\A.{10,250}\Z"):
         gym.make("MyEnv-v0").reset(seed=0, options=options)
+
+
+def room(person=None, **more):
+    """Options for a layout with one pedestrian."""
+    usual = {"robot": [-4, 0, 0], "goal": [4, 0], "pedestrians": [{"position": [0, 2]} | (person or {})]}
+    return {"layout": usual | more}
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (room({"velocity": [1e200, 0]}), r"\['velocity'\] must be a number from -10 to 10, not 1e\+200"),
+        (room({"waypoints": [[0, 1e160], [0, 0]]}), r"\['waypoints'\] must be a number from -100 to 100, not 1e\+160"),
+        (room({"waypoints": [[0, 1]]}), "two points"),
+        (room({"notices": 1}), "True or False, not 1"),
+        (room({"speed": -0.1}), "from 0 to 3"),
+        (room({"radius": 0.0}), "from 0.05 to 1"),
+        (room({"place": [0, 0]}), "no entry 'place'; legal are position, velocity"),
+        (room(room=[0.5, 5.0]), "from 0.6 to 15"),
+        (room(room=[float("inf"), 5.0]), r"layout\['room'\] must be finite, not inf"),
+        (room(pedestrians={}), "must be a list"),
+        (room(obstacles=[[9.0, 0.0, 0.3]]), "obstacle 0 at .* is not inside the room"),
+        (room(goal=[5.1, 0.0]), r"the goal \[5.1, 0.0\] is not inside the room"),
+        (room(goal=[-4.0, 1e-6]), "the goal .* must not be the robot's own place"),
+        (room(goal=[-4.0, 0.1]), None),
+        (room({"waypoints": [[99, 99], [-99, 0]], "velocity": [-10, 10]}), None),
+        ({"goal": [1.7, 0.0], "robot_pose": [-4, 0, 0], "n_pedestrians": 0}, None),
+    ],
+)
+def test_impossible_layouts_are_refused_and_possible_ones_are_not(options, sentence):
+    env = gym.make("MyEnv-v0")
+    if sentence is None:
+        assert env.reset(seed=0, options=options)[1]["outcome"] == "running"
+        return
+    with pytest.raises(ValueError, match=sentence):
+        env.reset(seed=0, options=options)
 
 
 @pytest.mark.parametrize(
@@ -163,7 +201,7 @@ def test_senseless_options_are_refused(options):
     ],
 )  # fmt: skip
 def test_senseless_arguments_are_refused(kwargs):
-    with pytest.raises(ValueError, match=r".{10,}"):
+    with pytest.raises(ValueError, match=rf"{list(kwargs)[-1]} must|do not fit"):
         gym.make("MyEnv-v0", **kwargs)
 
 
