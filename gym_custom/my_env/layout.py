@@ -16,6 +16,7 @@ _LARGEST_ROOM = 15.0  # m, half width; whoever is absent stands far beyond
 _FARTHEST = 100.0  # m, coordinate of a way-point
 _FASTEST = 10.0  # m/s, component of a pedestrian's velocity
 _SHORTEST_WAY = 1e-3  # m, from the robot to the goal
+_ENTRIES = ("robot", "robot_velocity", "goal", "room", "pedestrians", "obstacles")
 
 
 def to_layout(state: State) -> dict[str, Any]:
@@ -43,55 +44,10 @@ def to_layout(state: State) -> dict[str, Any]:
 
 
 def from_layout(params: Any, layout: Any, slots: tuple[int, int], batch: tuple[int, ...]) -> State:
-    """The state that a layout describes, for each row."""
-    known = ("robot", "robot_velocity", "goal", "room", "pedestrians", "obstacles")
-    layout = _record("layout", layout, known, needed=("robot", "goal"))
-    x, y, heading = numbers("layout['robot']", layout["robot"], 3)
-    speed, turn_rate = numbers("layout['robot_velocity']", layout.get("robot_velocity", [0, 0]), 2)
-    legal_number("layout['robot_velocity'][0]", speed, 0.0, params.max_speed)
-    legal_number("layout['robot_velocity'][1]", turn_rate, -params.max_turn_rate, params.max_turn_rate)
-    room = numbers("layout['room']", layout.get("room", [params.half_width] * 2), 2)
-    for half in room:
-        legal_number("layout['room']", half, 2 * params.robot_radius, _LARGEST_ROOM)
-    people = [_pedestrian(k, person) for k, person in enumerate(_listed("pedestrians", layout, slots[0]))]
-    things = [_obstacle(k, thing) for k, thing in enumerate(_listed("obstacles", layout, slots[1]))]
-    absent = slots[0] - len(people)
-    away = [ABSENT, ABSENT]
-    people += [_pedestrian(-1, {"position": away}) | {"radius": 0.0} for _ in range(absent)]
-    things += [[ABSENT, ABSENT, 0.0]] * (slots[1] - len(things))
-    pairs = {
-        name: np.array([person[name] for person in people]).reshape(-1, 2).T
-        for name in ("position", "velocity", "waypoint", "next")
-    }
-    single = {
-        name: np.array([float(person[name]) for person in people]) for name in ("speed", "radius", "notices", "walks")
-    }
-    obstacles = np.array(things).reshape(-1, 3).T
+    """The state that a layout describes, for each row; distances and the smallest gap are left to `begin`."""
+    layout = _record("layout", layout, _ENTRIES, needed=("robot", "goal"))
     state = State(
-        position=np.array([x, y]),
-        heading=wrap(np, np.float64(heading)),
-        speed=np.float64(speed),
-        turn_rate=np.float64(turn_rate),
-        goal=np.array(numbers("layout['goal']", layout["goal"], 2)),
-        room=np.array(room),
-        pedestrians=pairs["position"],
-        velocities=pairs["velocity"],
-        way_points=pairs["waypoint"],
-        next_way_points=pairs["next"],
-        desired_speeds=single["speed"],
-        pedestrian_radii=single["radius"],
-        notices=single["notices"],
-        walks=single["walks"],
-        obstacles=obstacles[:2],
-        obstacle_radii=obstacles[2],
-        sensor=np.zeros(0),
-        goal_distance=np.float64(0.0),
-        first_goal_distance=np.float64(0.0),
-        min_gap=np.float64(0.0),
-        outcome=np.int64(RUNNING),
-        steps=np.float64(0.0),
-        discomfort_steps=np.float64(0.0),
-        path_length=np.float64(0.0),
+        **_robot(params, layout), **_people(layout, slots[0]), **_obstacles(layout, slots[1]), **_at_the_start()
     )
     refuse_overlaps(params, state)
     refuse_no_way(state)
@@ -133,6 +89,36 @@ def repeated(leaf: Any, batch: tuple[int, ...]) -> np.ndarray:
     return np.array(np.broadcast_to(leaf.reshape(leaf.shape + (1,) * len(batch)), (*leaf.shape, *batch)))[()]
 
 
+def _robot(params: Any, layout: dict[str, Any]) -> dict[str, Any]:
+    """Where the robot is, how it moves, and the room in which it looks for the goal."""
+    x, y, heading = numbers("layout['robot']", layout["robot"], 3)
+    speed, turn_rate = numbers("layout['robot_velocity']", layout.get("robot_velocity", [0, 0]), 2)
+    room = numbers("layout['room']", layout.get("room", [params.half_width] * 2), 2)
+    return {
+        "position": np.array([x, y]),
+        "heading": wrap(np, np.float64(heading)),
+        "speed": legal_number("layout['robot_velocity'][0]", speed, 0.0, params.max_speed),
+        "turn_rate": legal_number(
+            "layout['robot_velocity'][1]", turn_rate, -params.max_turn_rate, params.max_turn_rate
+        ),
+        "goal": np.array(numbers("layout['goal']", layout["goal"], 2)),
+        "room": np.array(
+            [legal_number("layout['room']", half, 2 * params.robot_radius, _LARGEST_ROOM) for half in room]
+        ),
+    }
+
+
+def _people(layout: dict[str, Any], count: int) -> dict[str, np.ndarray]:
+    """All pedestrians, (2, P) or (P,) each; those who are absent stand far away and have no radius."""
+    people = [_pedestrian(k, person) for k, person in enumerate(_listed("pedestrians", layout, count))]
+    absent = _pedestrian(-1, {"position": [ABSENT, ABSENT]}) | {"pedestrian_radii": 0.0}
+    people += [absent] * (count - len(people))
+    return {
+        name: np.array([person[name] for person in people], float).reshape(count, *np.shape(absent[name])).T
+        for name in absent
+    }
+
+
 def _pedestrian(number: int, person: Any) -> dict[str, Any]:
     where = f"layout['pedestrians'][{number}]"
     known = ("position", "velocity", "waypoints", "speed", "radius", "notices")
@@ -144,20 +130,34 @@ def _pedestrian(number: int, person: Any) -> dict[str, Any]:
         raise ValueError(f"{where}['waypoints'] must be two points, not {shown(points)}")
     now, then = (numbers(f"{where}['waypoints']", point, 2, _FARTHEST) for point in points)
     return {
-        "position": position,
-        "velocity": velocity,
-        "waypoint": now,
-        "next": then,
-        "speed": legal_number(f"{where}['speed']", person.get("speed", 0.9), 0.0, 3.0),
-        "radius": legal_number(f"{where}['radius']", person.get("radius", 0.3), 0.05, 1.0),
+        "pedestrians": position,
+        "velocities": velocity,
+        "way_points": now,
+        "next_way_points": then,
+        "desired_speeds": legal_number(f"{where}['speed']", person.get("speed", 0.9), 0.0, 3.0),
+        "pedestrian_radii": legal_number(f"{where}['radius']", person.get("radius", 0.3), 0.05, 1.0),
         "notices": legal_flag(f"{where}['notices']", person.get("notices", True)),
         "walks": not (position == now == then and velocity == [0.0, 0.0]),
     }
 
 
+def _obstacles(layout: dict[str, Any], count: int) -> dict[str, np.ndarray]:
+    """All obstacles, (2, O) and (O,)."""
+    things = [_obstacle(k, thing) for k, thing in enumerate(_listed("obstacles", layout, count))]
+    things += [[ABSENT, ABSENT, 0.0]] * (count - len(things))
+    columns = np.array(things).reshape(count, 3).T
+    return {"obstacles": columns[:2], "obstacle_radii": columns[2]}
+
+
 def _obstacle(number: int, thing: Any) -> list[float]:
     x, y, radius = numbers(f"layout['obstacles'][{number}]", thing, 3)
     return [x, y, legal_number(f"layout['obstacles'][{number}][2]", radius, 0.05, 3.0)]
+
+
+def _at_the_start() -> dict[str, Any]:
+    """The clock and the sums of an episode that begins."""
+    sums = ("goal_distance", "first_goal_distance", "min_gap", "steps", "discomfort_steps", "path_length")
+    return {"sensor": np.zeros(0), "outcome": np.int64(RUNNING)} | dict.fromkeys(sums, np.float64(0.0))
 
 
 def _record(where: str, value: Any, known: tuple[str, ...], needed: tuple[str, ...]) -> dict[str, Any]:
