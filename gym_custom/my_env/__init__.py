@@ -178,10 +178,10 @@ class MyEnv(SingleEnv):
     ## Rewards
     Each step earns `progress_weight` (60) times the progress as a share of the first distance to the goal, minus
     `time_penalty` (0.1), minus `discomfort_weight` (1) times clip(1 - gap / `discomfort_distance` (0.25 m), 0, 1)
-    for the smallest gap to a pedestrian within the step; `goal_reward` (60) at the goal, minus `collision_penalty`
-    (60) at a collision. Progress is a potential (Ng, Harada & Russell 1999): over an episode it adds up to the share
-    of the way that was made good, however the robot went. A clean trip earns 112-113, standing still -20. The
-    threshold of `MyEnv-v0` is 100.
+    for the smallest gap to a pedestrian within the step (linear, as that of Chen et al. 2017); `goal_reward` (60) at
+    the goal, minus `collision_penalty` (60) at a collision. Progress is a potential (Ng, Harada & Russell 1999): over
+    an episode it adds up to the share of the way that was made good, however the robot went. A clean trip earns
+    112-113, standing still -20. The threshold of `MyEnv-v0` is 100.
 
     ## Starting State
     Robot and goal on opposite sides of a circle of radius 4 m, the heading within 0.5 rad of the goal; pedestrians on
@@ -190,7 +190,8 @@ class MyEnv(SingleEnv):
 
     `reset(options=...)` takes for one episode: `scenario`, `n_pedestrians`, `n_obstacles` (at most those of the
     constructor), `notice_prob`, `robot_pose` [x, y, heading], `goal` [x, y], `case` (0 to 499: the same as
-    `seed=CASE_SEEDS[case]`), or `layout`, a dictionary as `layout()` gives it. Scenarios:
+    `seed=CASE_SEEDS[case]`), or `layout`, a dictionary as `layout()` gives it: JSON, in which `robot` and `goal` must
+    stand, and of each pedestrian its `position`. Scenarios:
 
     | name | what happens |
     |---|---|
@@ -220,9 +221,18 @@ class MyEnv(SingleEnv):
     | `hit_while_parked` | whether a pedestrian walked into the robot while it stood still |
 
     ## Arguments
-    `n_pedestrians` (0-14), `n_obstacles` (0-9), `notice_prob`, `scenario`, `observation`, `continuous`,
-    `pedestrian_speed` (mean, deviation, low, high in m/s: a normal distribution that is clipped), `pedestrian_radius`
-    (low, high in m), and the weights of the reward. Registered with other settings:
+    | argument | default | meaning |
+    |---|---|---|
+    | `n_pedestrians`, `n_obstacles` | 4, 3 | how many, at most 14 and 9 |
+    | `notice_prob` | 0.75 | probability that a pedestrian reacts to the robot: how hard it is |
+    | `scenario` | `"circle"` | see Starting State |
+    | `observation` | `"lidar"` | see Observation Space |
+    | `continuous` | False | whether actions are a `Box` |
+    | `pedestrian_speed` | (0.9, 0.2, 0.5, 1.3) | m/s: mean, deviation, low, high of a clipped normal distribution |
+    | `pedestrian_radius` | (0.3, 0.3) | m: low and high of a uniform distribution, from 0.1 to 0.35 |
+    | weights | | the six that Rewards names |
+
+    Registered with other settings:
 
     | id | settings |
     |---|---|
@@ -233,18 +243,19 @@ class MyEnv(SingleEnv):
 
     ## Dynamics
     - Robot: for constant speed v and turn rate w during h seconds, half = w h / 2 and chord = v h sin(half) / half;
-      it moves by chord in the direction heading + half: the exact arc.
+      it moves by chord in the direction heading + half: the exact arc (Thrun, Burgard & Fox 2005, section 5.3).
     - Pedestrians: acceleration (v0 e - u) / tau + sum of A exp(-gap / B) n w(phi), with the desired speed v0, the
       direction e to the way-point, tau = 0.5 s, A = 8 m/s^2, B = 0.25 m for people, obstacles, walls and a noticed
-      robot alike, and w = lambda + (1 - lambda) (1 + cos phi) / 2, lambda = 0.5, so that what lies behind counts less
-      (Helbing & Molnar 1995, eq. 2-4 and 8; the exponential of the gap: Helbing, Farkas & Vicsek 2000, eq. 2). A
-      share of 0.3 of each push of a disc points to the right, since people keep to one side (Moussaid et al. 2009).
+      robot alike (Helbing & Molnar 1995; the exponential of the gap: Helbing, Farkas & Vicsek 2000, eq. 2), and
+      w = lambda + (1 - lambda) (1 + cos phi) / 2, lambda = 0.5, so that what lies behind counts less (Johansson,
+      Helbing & Shukla 2007); phi is the angle between e and the direction to whatever pushes. A share of 0.3 of each
+      push of a disc points to the right, since people keep to one side (Moussaid et al. 2009).
       Semi-implicit Euler; top speed 1.3 v0. Besides, nobody closes more than half a gap within a substep, so that
       nobody ever enters a pedestrian, an obstacle or a wall, which forces alone do not ensure.
     - Rays and touches: a ray from the origin in direction q meets a disc with centre p and radius r where
       |p - q t| = r; a moving disc touches another where the same holds for the sum of the radii. One function solves
-      both, so what the robot sees, what it hits and what is drawn agree. All radii are 0.3 m but those of obstacles
-      (0.25-0.45 m).
+      both, so what the robot sees, what it hits and what is drawn agree (Ericson 2005, section 5.5). The robot's
+      radius is 0.3 m, those of obstacles are 0.25-0.45 m.
 
     ## Vectorized environment
     `gymnasium.make_vec("MyEnv-v0", num_envs=N)` makes `MyVectorEnv`, equal to a `SyncVectorEnv` to the bit.
@@ -254,9 +265,15 @@ class MyEnv(SingleEnv):
     ## References
     - D. Helbing and P. Molnar, "Social force model for pedestrian dynamics", Physical Review E 51, 1995.
     - D. Helbing, I. Farkas and T. Vicsek, "Simulating dynamical features of escape panic", Nature 407, 2000.
+    - A. Johansson, D. Helbing and P. Shukla, "Specification of a microscopic pedestrian model by evolutionary
+      adjustment to video tracking data", Advances in Complex Systems 10, 2007.
     - M. Moussaid et al., "Experimental study of the behavioural mechanisms underlying self-organization in human
       crowds", Proceedings of the Royal Society B 276, 2009.
     - A. Y. Ng, D. Harada and S. Russell, "Policy invariance under reward transformations", ICML 1999.
+    - S. Thrun, W. Burgard and D. Fox, "Probabilistic robotics", MIT Press 2005.
+    - C. Ericson, "Real-time collision detection", Morgan Kaufmann 2005.
+    - Y. F. Chen, M. Liu, M. Everett and J. P. How, "Decentralized non-communicating multiagent collision avoidance with
+      deep reinforcement learning", ICRA 2017.
     - P. Anderson et al., "On evaluation of embodied navigation agents", arXiv 1807.06757, 2018.
 
     ## Version History

@@ -1,10 +1,12 @@
 """How pedestrians walk: a social force model with a hard limit on how close they come.
 
 Each wants to walk to a way-point at a desired speed and is pushed away by people, obstacles, walls and, if noticed,
-the robot (Helbing & Molnar, "Social force model for pedestrian dynamics", 1995, eq. 2-4 and 8; exponential force of
-the gap as in Helbing, Farkas & Vicsek, "Simulating dynamical features of escape panic", 2000, eq. 2). A share of each
-push points to the right: people keep to one side (Moussaid et al., "Experimental study of the behavioural mechanisms
-underlying self-organization in human crowds", 2009), which also resolves head-on encounters.
+the robot (Helbing & Molnar, "Social force model for pedestrian dynamics", 1995; exponential force of the gap as in
+Helbing, Farkas & Vicsek, "Simulating dynamical features of escape panic", 2000, eq. 2), less by what lies behind
+(Johansson, Helbing & Shukla, "Specification of a microscopic pedestrian model by evolutionary adjustment to video
+tracking data", 2007). A share of each push points to the right: people keep to one side (Moussaid et al.,
+"Experimental study of the behavioural mechanisms underlying self-organization in human crowds", 2009), which also
+resolves head-on encounters.
 
 Forces alone let a person who is pressed from behind through an obstacle now and then. So velocities are then limited:
 no one may close more than half a gap within one substep, which keeps two walking people apart as well.
