@@ -1,4 +1,4 @@
-"""The physics of the robot among pedestrians."""
+"""The robot among pedestrians: how the robot moves, what it earns, and the symmetries of its world."""
 
 import math
 
@@ -7,25 +7,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from rooms import AHEAD, IDS, STOP, made, start, step, walker
 
-import gym_custom  # noqa: F401
 from gym_custom.my_env import dynamics, make_world
 from gym_custom.my_env.scenarios import SCENARIOS
 from gym_custom.my_env.state import OBSTACLE, PEDESTRIAN, SUCCESS, WALL, State
 from gym_custom.world import load_world, plain_params
-
-IDS = ["MyEnv-v0", "MyEnvStatic-v0", "MyEnvDense-v0", "MyEnvHard-v0", "MyEnvPartial-v0"]
-STOP, AHEAD = 1, 7
-
-
-def start(world, seeds, params=None):
-    u = np.stack([np.random.default_rng(seed).random(world.reset_draws) for seed in seeds], axis=1)
-    return world.initial_state(np, params or plain_params(world.params), u)
-
-
-def step(world, state, action, rng=None):
-    u = rng.random((world.step_draws, *state.heading.shape)) if world.step_draws else None
-    return world.transition(np, plain_params(world.params), state, np.asarray(action, float), u)
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
@@ -34,17 +21,6 @@ def test_counters_begin_at_a_zero_without_a_sign(scenario):
     assert (state.heading < 0).any()
     for name in ("steps", "speed", "turn_rate", "discomfort_steps", "path_length"):
         assert not np.signbit(getattr(state, name)).any(), name
-
-
-def made(layout, **kwargs):
-    """An environment in a given layout, and its first observation."""
-    env = gym.make("MyEnv-v0", **kwargs).unwrapped
-    return env, env.reset(seed=0, options={"layout": layout})[0]
-
-
-def walker(x, y, vx=0.0, vy=0.0, to=None, **more):
-    there = to or [x, y]
-    return {"position": [x, y], "velocity": [vx, vy], "waypoints": [there, there], **more}
 
 
 # The robot
@@ -124,65 +100,6 @@ def test_progress_telescopes():
     assert total == pytest.approx(60 * (first - state.goal_distance) / first)
 
 
-@pytest.mark.parametrize(
-    ("more", "outcome"),
-    [
-        ({"goal": [2, 0]}, "success"),
-        ({"pedestrians": [walker(1.5, 0.0)]}, "pedestrian"),
-        ({"obstacles": [[1.5, 0.0, 0.4]]}, "obstacle"),
-        ({"room": [2.0, 5.0], "goal": [0, 4]}, "wall"),
-    ],
-)
-def test_every_outcome_is_reached_at_the_touch_itself(more, outcome):
-    env, _ = made({"robot": [0, 0, 0], "goal": [4, 4]} | more)
-    for _ in range(20):
-        _, reward, ended, _, info = env.step(AHEAD)
-        if ended:
-            break
-    assert info["outcome"] == outcome
-    touch = {"success": 1.6, "pedestrian": 0.9, "obstacle": 0.8, "wall": 1.7}[outcome]
-    assert env.get_state().state.position == pytest.approx([touch, 0.0], abs=1e-6)
-    assert info["is_success"] is (outcome == "success")
-    assert reward < -50 or outcome == "success"
-
-
-def test_head_on_the_episode_ends_on_the_first_step_with_contact():
-    """Robot at full speed against somebody at 2 m/s who does not notice it: 0.6 m in 0.2 s, nearly two radii."""
-    oncoming = walker(3.0, 0.0, -2.0, 0.0, to=[-4.9, 0.0], speed=2.0, notices=False)
-    env, _ = made({"robot": [-3, 0, 0], "robot_velocity": [1, 0], "goal": [4.5, 0], "pedestrians": [oncoming]})
-    gaps = []
-    for _ in range(20):
-        before = env.get_state().state
-        _, _, ended, _, info = env.step(AHEAD)
-        gaps.append(info["min_gap"])
-        if ended:
-            break
-    assert info["outcome"] == "pedestrian"
-    assert gaps[-1] == pytest.approx(0.0, abs=1e-8)
-    assert min(gaps[:-1]) > 0
-    closing = np.hypot(*(before.pedestrians[:, 0] - before.position)) - 0.6
-    assert 0 < closing <= 0.6 + 1e-9
-
-
-@settings(max_examples=60, deadline=None)
-@given(speed=st.floats(0.5, 3.0), offset=st.floats(-0.55, 0.55), far=st.floats(0.7, 2.0))
-def test_nothing_passes_through_somebody_who_crosses(speed, offset, far):
-    crossing = walker(offset, far, 0.0, -speed, to=[offset, -4.0], speed=speed, notices=False)
-    env, _ = made({"robot": [0, 0, 0], "goal": [4, 0], "pedestrians": [crossing]})
-    for _ in range(40):
-        _, _, ended, _, info = env.step(STOP)
-        if ended:
-            break
-    assert info["outcome"] == "pedestrian"
-    assert info["hit_while_parked"] is True
-
-
-def test_the_earlier_of_goal_and_contact_wins():
-    goal = {"robot": [0, 0, 0], "robot_velocity": [1, 0], "goal": [0.5, 0]}
-    assert made(goal | {"obstacles": [[1.0, 0.0, 0.55]]})[0].step(AHEAD)[4]["outcome"] == "success"
-    assert made(goal | {"obstacles": [[0.7, 0.0, 0.37]]})[0].step(AHEAD)[4]["outcome"] == "obstacle"
-
-
 def test_discomfort_counts_from_a_quarter_metre_on():
     env, _ = made({"robot": [0, 0, 0], "goal": [4, 0], "pedestrians": [walker(0.0, 0.7)]})
     _, reward, _, _, info = env.step(STOP)
@@ -235,93 +152,6 @@ def test_dynamics_and_observation_turn_and_mirror_with_the_room(turns, mirror):
     rays = np.arange(36)
     views = world.observe(np, params, state)[0], world.observe(np, other, there)[0]
     assert np.allclose(views[0][(-rays) % 36 if mirror else rays][:, going], views[1][:, going], atol=1e-4)
-
-
-# Pedestrians
-
-
-def overlaps(state):
-    """Deepest overlap (m) of pedestrians with each other, with obstacles and with walls."""
-    people, radii = state.pedestrians, state.pedestrian_radii
-    deepest = [np.float64(-1)]
-    if people.shape[1]:
-        deepest.append((np.abs(people) + radii - state.room[:, None]).max())
-        for k in range(people.shape[1]):
-            others = np.hypot(*(people[:, k : k + 1] - people[:, :k]))
-            deepest.append((radii[k] + radii[:k] - others).max(initial=-1))
-            things = np.hypot(*(people[:, k : k + 1] - state.obstacles))
-            deepest.append((radii[k] + state.obstacle_radii - things).max(initial=-1))
-    return max(deepest)
-
-
-def worst_overlap(env_id, rooms, steps, **kwargs):
-    """Over rooms in which the robot drives at random and comes back unhurt from every collision."""
-    world, _ = load_world(env_id, **kwargs)
-    rng, state, worst = np.random.default_rng(0), start(world, range(rooms)), -1.0
-    for _ in range(steps):
-        state = step(world, state, rng.integers(0, 9, rooms), rng)
-        home = np.where(state.outcome > 0, 4.65, state.position)
-        state = state._replace(outcome=np.zeros_like(state.outcome), position=home)
-        worst = max(worst, overlaps(state))
-    return worst
-
-
-@pytest.mark.parametrize("env_id", IDS)
-def test_nobody_enters_anybody(env_id):
-    assert worst_overlap(env_id, 60, 100) < 0.01
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("env_id", IDS)
-def test_nobody_enters_anybody_in_a_thousand_rooms(env_id):
-    assert worst_overlap(env_id, 1_000, 200) < 0.01
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("scenario", SCENARIOS)
-def test_nobody_enters_anybody_where_it_is_fullest(scenario):
-    assert worst_overlap("MyEnv-v0", 300, 200, n_pedestrians=14, n_obstacles=9, scenario=scenario) < 0.01
-
-
-def test_pedestrians_walk():
-    world = make_world()
-    state, speeds = start(world, range(200)), []
-    for _ in range(200):
-        state = step(world, state, np.full(200, STOP))._replace(outcome=np.zeros(200, int))
-        speeds.append(np.hypot(*state.velocities))
-    assert 0.5 < np.mean(speeds) < 1.1
-    assert np.max(speeds) <= 1.3 * 1.3 + 1e-9
-
-
-def test_they_react_to_a_robot_they_notice_and_to_no_other():
-    def path(notices, robot):
-        person = walker(2.0, 0.0, -1.0, 0.0, to=[-4.0, 0.0], notices=notices)
-        env, _ = made({"robot": [*robot, 0], "goal": [4, 4], "pedestrians": [person]})
-        for _ in range(8):
-            env.step(STOP)
-        return env.get_state().state.pedestrians[:, 0]
-
-    far = (-4.0, 4.0)
-    assert np.array_equal(path(False, (0.0, 0.7)), path(False, far))
-    assert np.abs(path(True, (0.0, 0.7)) - path(True, far)).max() > 0.05
-
-
-def test_a_parked_robot_that_everybody_notices_is_never_hit():
-    world = make_world(n_pedestrians=10, n_obstacles=2, notice_prob=1.0)
-    state = start(world, range(100))
-    for _ in range(200):
-        state = step(world, state, np.full(100, STOP))
-    assert (state.outcome == 0).all()
-
-
-def test_people_at_rest_stay_there():
-    env, _ = made(
-        {"robot": [-4, 0, 0], "goal": [4, 0], "pedestrians": [walker(1.0, 1.0), walker(1.7, 1.0, to=[-2, 1])]}
-    )
-    for _ in range(30):
-        env.step(STOP)
-    assert env.get_state().state.pedestrians[:, 0].tolist() == [1.0, 1.0]
-    assert env.get_state().state.pedestrians[0, 1] != 1.7
 
 
 def test_finished_states_and_every_variant_raise_no_floating_point_error():
