@@ -7,7 +7,6 @@ while the agent trains; the package itself knows nothing of faults.
 
 from __future__ import annotations
 
-import argparse
 import csv
 import sys
 import tempfile
@@ -29,6 +28,7 @@ with extra("agents"):
     from agents.nstep import NStepAccumulator
     from agents.replay import PrioritizedMemory
     from agents.types import Transition
+    from gym_custom.programs.arguments import WRONG, Parser, WrongArguments, positive, require_folder
 
 ENV = "NumpyCartPole-v1"
 ROOT = Path(__file__).resolve().parents[1]
@@ -166,12 +166,18 @@ def measure(path: Path, seeds: int, steps: int, say: Callable[[str], None]) -> N
 
 
 def read(path: Path) -> dict[str, list[np.ndarray]]:
-    """Curves (evaluations, 2) of each variant's seeds."""
+    """Curves (evaluations, 2) of each variant's seeds.
+
+    Raises:
+        ValueError: The file holds none.
+    """
     curves: dict[str, dict[str, list[tuple[float, float]]]] = {}
     with path.open(newline="") as file:
         for row in csv.DictReader(file):
             of_seed = curves.setdefault(row["variant"], {}).setdefault(row["seed"], [])
             of_seed.append((float(row["env_steps"]), float(row["mean_return"])))
+    if not curves:
+        raise ValueError(f"{path} holds no evaluations")
     return {variant: [np.array(curve) for curve in seeds.values()] for variant, seeds in curves.items()}
 
 
@@ -208,18 +214,23 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the script; returns the process's exit code."""
     import gym_custom  # noqa: F401  # registers the env
 
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--steps", type=int, default=8_000, help="env steps of each run (default 8000)")
-    parser.add_argument("--seeds", type=int, default=3, help="runs of each variant (default 3)")
+    parser = Parser(description=__doc__)
+    parser.add_argument("--steps", type=positive, default=8_000, help="env steps of each run (default 8000)")
+    parser.add_argument("--seeds", type=positive, default=3, help="runs of each variant (default 3)")
     parser.add_argument("--results", type=Path, default=ROOT / "results" / "ablation.csv")
     parser.add_argument("--figure", type=Path, default=ROOT / "docs" / "images" / "ablation.png")
     parser.add_argument("--draw-only", action="store_true", help="draw the figure from the results that are there")
-    options = parser.parse_args(argv)
-    if options.steps <= ApeXConfig().warmup_steps or options.seeds < 1:
-        parser.error(f"--steps must be more than {ApeXConfig().warmup_steps} and --seeds at least 1")
-    if not options.draw_only:
-        measure(options.results, options.seeds, options.steps, lambda sentence: print(sentence, flush=True))
-    draw(read(options.results), options.figure)
+    try:
+        options = parser.parse_args(argv)
+        if options.steps <= ApeXConfig().warmup_steps:
+            raise WrongArguments(f"--steps must be more than the warm-up's {ApeXConfig().warmup_steps}")
+        for path in (options.results, options.figure):
+            require_folder(path.parent)
+        if not options.draw_only:
+            measure(options.results, options.seeds, options.steps, lambda sentence: print(sentence, flush=True))
+        draw(read(options.results), options.figure)
+    except WRONG as error:
+        return parser.refuse(error)
     return 0
 
 

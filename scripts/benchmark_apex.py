@@ -27,12 +27,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from command_line import Parser, WrongArguments, positive
+from extras import run
+
+from gym_custom.programs.arguments import WRONG, Parser, WrongArguments, natural, positive, require_folder, require_id
 
 STEPS = {"apex": 100_000, "dqn": 50_000, "ppo": 100_000}
 GOES_ON = ("apex",)  # once it has solved the task
 EVALUATION_INTERVAL, EPISODES, LAST, KEPT = 1_000, 20, 5, 0.95
-BAD_INPUT, INTERRUPTED = 2, 130
+INTERRUPTED = 130
 
 
 class Result(NamedTuple):
@@ -230,12 +232,24 @@ def parser() -> Parser:
     result = Parser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     result.add_argument("--env", default="NumpyCartPole-v1", help="an id with a reward threshold")
     result.add_argument("--algorithms", nargs="+", choices=STEPS, default=list(STEPS))
-    result.add_argument("--seeds", nargs="+", type=int, default=list(range(10)))
+    result.add_argument("--seeds", nargs="+", type=natural, default=list(range(10)))
     result.add_argument("--max-seconds", type=positive, help="begin no further run after so many seconds")
     result.add_argument("--out", type=Path, default=Path("results/benchmark_apex.csv"))
     result.add_argument("--child", nargs=2, help=argparse.SUPPRESS)
     result.add_argument("--started", type=float, help=argparse.SUPPRESS)
     return result
+
+
+def require_threshold(env_id: str) -> None:
+    """Refuse an id that no run could solve.
+
+    Raises:
+        WrongArguments: there is no such id, or nothing counts as solved there.
+    """
+    import gymnasium as gym
+
+    if gym.spec(require_id(env_id)).reward_threshold is None:
+        raise WrongArguments(f"{env_id} has no reward threshold, so nothing counts as solved")
 
 
 def measure(arguments: argparse.Namespace) -> None:
@@ -256,22 +270,24 @@ def measure(arguments: argparse.Namespace) -> None:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the script; returns the process's exit code."""
+    parse = parser()
     try:
-        arguments = parser().parse_args(argv)
+        arguments = parse.parse_args(argv)
         if arguments.child is not None:
             algorithm, seed = arguments.child
             result = run_one(arguments.env, algorithm, int(seed), arguments.started)
             print(json.dumps(result))
         else:
+            require_threshold(arguments.env)
+            require_folder(arguments.out.parent)
             measure(arguments)
     except KeyboardInterrupt:
         print("Stopped; the same command goes on where it was")
         return INTERRUPTED
-    except (WrongArguments, OSError, RuntimeError) as error:
-        print(f"benchmark_apex: {error}", file=sys.stderr)
-        return BAD_INPUT
+    except (*WRONG, RuntimeError) as error:
+        return parse.refuse(error)
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run(main))

@@ -16,21 +16,22 @@ from collections.abc import Callable, Sequence
 
 import gymnasium as gym
 import numpy as np
-import torch
-from command_line import Parser, WrongArguments, positive
+from extras import extra, run
 
-import gym_custom  # noqa: F401  # registers the ids
-from agents.apex.actor import Actor, ActorPlan, build_actor
-from agents.apex.config import ApeXConfig
-from agents.apex.envs import resolve, spaces_of
-from agents.apex.inline import InlineChannel
-from agents.apex.learner import Learner
-from agents.apex.mailbox import Mailbox
-from agents.apex.network import make_network, to_arrays
-from agents.replay import PrioritizedMemory
-from agents.types import Transition, Weights
+with extra("agents"):
+    import torch
 
-BAD_INPUT = 2
+    from agents.apex.actor import Actor, ActorPlan, build_actor
+    from agents.apex.config import ApeXConfig
+    from agents.apex.envs import resolve, spaces_of
+    from agents.apex.inline import InlineChannel
+    from agents.apex.learner import Learner
+    from agents.apex.mailbox import Mailbox
+    from agents.apex.network import make_network, to_arrays
+    from agents.replay import PrioritizedMemory
+    from agents.types import Transition, Weights
+    from gym_custom.programs.arguments import WRONG, Parser, positive, require_id
+
 MEMORY_ROWS = 50_000
 UPDATES, STEPS = 200, 500
 Run = Callable[[], float]
@@ -131,9 +132,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--profile", action="store_true")
     try:
         arguments = parser.parse_args(argv)
-    except WrongArguments as error:
-        print(f"benchmark_apex_parts: {error}", file=sys.stderr)
-        return BAD_INPUT
+        spaces_of(resolve(require_id(arguments.env)))
+    except WRONG as error:
+        return parser.refuse(error)
     torch.set_num_threads(1)
     preset = ApeXConfig.preset(arguments.env).to_dict() | {"num_actors": 1, "envs_per_actor": arguments.rows}
     config = ApeXConfig.from_dict(preset)
@@ -151,4 +152,4 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run(main))

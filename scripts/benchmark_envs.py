@@ -22,11 +22,12 @@ from typing import Any, NamedTuple
 
 import gymnasium as gym
 import numpy as np
-from command_line import Parser, WrongArguments, positive
 from comparison.provenance import processor
+from extras import run
 from jax_device import on_device
 
 import gym_custom
+from gym_custom.programs.arguments import Parser, WrongArguments, positive
 
 assert gym_custom.World  # the import registers the ids
 
@@ -291,7 +292,7 @@ def draw_plot(path: Path, measurements: list[Measurement]) -> None:
     plt.close(figure)
 
 
-def parser() -> argparse.ArgumentParser:
+def parser() -> Parser:
     """The command line."""
     parse = Parser(
         prog="benchmark_envs.py",
@@ -322,16 +323,16 @@ def installed_peers() -> list[Contestant]:
 
 def main(argv: list[str] | None = None) -> int:
     """Measures, prints and writes; 0 on success, 2 for wrong arguments, 130 after Ctrl+C."""
+    parse = parser()
     try:
-        arguments = parser().parse_args(argv)
+        arguments = parse.parse_args(argv)
         if not arguments.seconds > 0:
             raise WrongArguments(f"--seconds must be positive, not {arguments.seconds}")
         if arguments.device is not None:
             on_device(arguments.device)
         arguments.output.mkdir(parents=True, exist_ok=True)
     except (WrongArguments, OSError) as error:
-        print(f"benchmark_envs.py: {error}", file=sys.stderr)
-        return 2
+        return parse.refuse(error)
     contestants = CONTESTANTS + (installed_peers() if arguments.peers else [])
     print(machine())
     print(f"{'group':17} {'contestant':33} {'envs':>7} {'transitions/s':>14} {'spread':>7} {'ratio':>9}")
@@ -355,4 +356,4 @@ def main(argv: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run(main))

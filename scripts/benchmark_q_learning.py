@@ -20,8 +20,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from benchmark_envs import machine
-from command_line import Parser, WrongArguments, positive
+from extras import run
 from jax_device import on_device
+
+from gym_custom.programs.arguments import Parser, WrongArguments, positive, require_folder
 
 SIZES = [1, 30, 256, 2_048, 16_384]
 SIDE, ACTIONS = 5, 4
@@ -241,7 +243,7 @@ def summary(found: list[Measurement]) -> list[str]:
     return lines
 
 
-def parser() -> argparse.ArgumentParser:
+def parser() -> Parser:
     """The command line."""
     parse = Parser(
         prog="benchmark_q_learning.py", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -257,8 +259,10 @@ def parser() -> argparse.ArgumentParser:
 
 def main(argv: list[str] | None = None) -> int:
     """Measures, prints and writes; 0 on success, 2 for wrong arguments, 130 after Ctrl+C."""
+    parse = parser()
     try:
-        arguments = parser().parse_args(argv)
+        arguments = parse.parse_args(argv)
+        require_folder(arguments.output)
         jax = on_device(arguments.device)
         print(f"{machine()}; JAX on {jax.devices()[0] if arguments.device is None else arguments.device}")
         print(f"{'':14} {'agents':>7} {'steps each':>11} {'steps/s':>15} {'spread':>7} {'to recipe':>9}")
@@ -267,9 +271,8 @@ def main(argv: list[str] | None = None) -> int:
         memory = [ours_memory(1_000, steps) for steps in (1_000, 1_000_000)]
         print(f"working memory of 1,000 agents: {memory[0]:,} bytes for 1,000 steps, {memory[1]:,} for 1,000,000")
         write_csv(arguments.output, found)
-    except WrongArguments as error:
-        print(f"benchmark_q_learning.py: {error}", file=sys.stderr)
-        return 2
+    except (WrongArguments, OSError) as error:
+        return parse.refuse(error)
     except KeyboardInterrupt:
         return 130
     return 0
@@ -288,4 +291,4 @@ def write_csv(folder: Path, found: list[Measurement]) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run(main))

@@ -18,11 +18,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+from extras import run as run_script
 from gymnasium.spaces import Box, Discrete
 
 from agents.replay import PrioritizedMemory
 from agents.types import Transition
-from gym_custom.programs.arguments import Parser, WrongArguments, positive
+from gym_custom.programs.arguments import Parser, WrongArguments, positive, require_folder
 
 OBS, ACTION = Box(-np.inf, np.inf, (4,), np.float32), Discrete(2)
 Run = Callable[[], object]
@@ -183,7 +184,8 @@ def main(argv: list[str] | None = None) -> int:
     )
     try:
         arguments = parser.parse_args(argv)
-    except WrongArguments as error:
+        require_folder(arguments.output)
+    except (WrongArguments, OSError) as error:
         return parser.refuse(error)
     print(versions())
     print(f"{'what':8}{'capacity':>10}{'batch':>7}  {'contestant':14}{'us':>10}{'ours is faster by':>20}")
@@ -205,4 +207,4 @@ def main(argv: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_script(main))

@@ -16,18 +16,20 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 
-import torch
-from command_line import Parser, WrongArguments, positive
+from extras import extra, run
 
-import gym_custom  # noqa: F401  # registers the ids
-from agents.apex import ApeX, ApeXConfig
-from agents.apex.actor import Actor, ActorPlan, build_actor
-from agents.apex.envs import resolve
-from agents.apex.inline import InlineChannel
-from agents.apex.mailbox import Mailbox, SharedMailbox
-from agents.types import Weights
+with extra("agents"):
+    import torch
 
-BAD_INPUT = 2
+    from agents.apex import ApeX, ApeXConfig
+    from agents.apex.actor import Actor, ActorPlan, build_actor
+    from agents.apex.config import CLUSTERS
+    from agents.apex.envs import resolve, spaces_of
+    from agents.apex.inline import InlineChannel
+    from agents.apex.mailbox import Mailbox, SharedMailbox
+    from agents.types import Weights
+    from gym_custom.programs.arguments import WRONG, Parser, positive, require_id
+
 BLOCKS, UPDATES = 60, 100
 
 
@@ -106,12 +108,22 @@ def whole_run(env_id: str, cluster: str, actors: int, steps: int, ratio: float) 
     return (began[3] - began[1]) / (began[2] - began[0])
 
 
+def place(text: str) -> tuple[str, int]:
+    """CLUSTER:ACTORS: where a training takes place, and with how many actors."""
+    cluster, _, actors = text.partition(":")
+    if cluster not in CLUSTERS:
+        raise argparse.ArgumentTypeError(f"must be CLUSTER:ACTORS with {', '.join(CLUSTERS)}, not {text!r}")
+    return cluster, positive(actors)
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the script; returns the process's exit code."""
     parser = Parser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--env", default="NumpyCartPole-v1")
     parser.add_argument("--repeats", type=positive, default=5)
-    parser.add_argument("--run", nargs="*", default=[], metavar="CLUSTER:ACTORS", help="such as local:1 local:2 ray:2")
+    parser.add_argument(
+        "--run", nargs="*", default=[], type=place, metavar="CLUSTER:ACTORS", help="such as local:1 local:2 ray:2"
+    )
     parser.add_argument("--steps", type=positive, default=20_000, help="env steps of each run")
     parser.add_argument("--ratio", type=float, help="samples_per_insert (default: the preset's)")
     try:
@@ -119,18 +131,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         config = settings(arguments.env)
         ratio = config.samples_per_insert if arguments.ratio is None else arguments.ratio
         config = settings(arguments.env, samples_per_insert=ratio)
-    except (WrongArguments, ValueError) as error:
-        print(f"benchmark_scaling: {error}", file=sys.stderr)
-        return BAD_INPUT
+        spaces_of(resolve(require_id(arguments.env)))
+    except WRONG as error:
+        return parser.refuse(error)
     torch.set_num_threads(1)
     figures = parts(arguments.env, config, arguments.repeats)
     print(", ".join(f"{name} {1e6 * value:.2f} us" for name, value in figures.items()))
     print(", ".join(f"{name} {value:.1f}" for name, value in model(figures, config).items()))
-    for run in arguments.run:
-        cluster, _, actors = run.partition(":")
-        print(run, f"{whole_run(arguments.env, cluster, int(actors), arguments.steps, ratio):.0f} rows a second")
+    for cluster, actors in arguments.run:
+        rate = whole_run(arguments.env, cluster, actors, arguments.steps, ratio)
+        print(f"{cluster}:{actors} {rate:.0f} rows a second")
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run(main))

@@ -22,8 +22,6 @@ from pathlib import Path
 from extras import extra, run
 
 with extra("agents,report"):
-    import gymnasium as gym
-    from command_line import Parser, WrongArguments, find_own_modules, require_id, sentence
     from comparison.algorithms import ALGORITHMS
     from comparison.cells import Cell, read_config, read_status, write_config
     from comparison.progress import read_progress
@@ -33,13 +31,14 @@ with extra("agents,report"):
     from tqdm import tqdm
 
     from agents.tabular import QLearning
+    from gym_custom.programs.arguments import WRONG, Parser, WrongArguments, find_own_modules, require_id
 
 QUICK = ["--algo", "apex", "dqn", "ppo", "--env", "NumpyCartPole-v1", "--seed", "0", "1", "-n", "50000", "-P"]
 QUICK_FOLDER = "results/quick"
 START_RAY = "here"
 
 
-def parser() -> argparse.ArgumentParser:
+def parser() -> Parser:
     """The command line."""
     parse = Parser(description=__doc__)
     add = parse.add_argument
@@ -72,20 +71,18 @@ def main(argv: list[str] | None = None) -> int:
     try:
         arguments = _arguments(argv)
     except WrongArguments as error:
-        print(f"compare_baselines.py: {error}", file=sys.stderr)
-        return 2
+        return parser().refuse(error)
     with ExitStack() as stack:
         try:
             cells = _cells(arguments)
-            with extra("agents,report"):  # not at the top: loading it takes seconds, for which wrong words need not wait
+            with extra("agents,report"):  # not at the top: wrong words need not wait for it
                 from comparison import pages
             slots, start = stack.enter_context(_place(arguments))
             if arguments.set_aside:
                 _move_aside(arguments.log_folder, arguments.log_folder.parent)
             todo = _prepare(cells, arguments.log_folder, resume=arguments.resume)
-        except (WrongArguments, ValueError, TypeError, OSError, gym.error.Error, ImportError) as error:
-            print(f"compare_baselines.py: {sentence(error)}", file=sys.stderr)
-            return 2
+        except WRONG as error:
+            return parser().refuse(error)
         try:
             _run(todo, slots, start, arguments)
         except KeyboardInterrupt:

@@ -17,10 +17,10 @@ from extras import extra, run
 
 with extra("agents"):
     import gymnasium as gym
-    from command_line import Parser, WrongArguments, natural, positive, sentence
     from evaluate_robots import SEEDS, markdown, play, player, summary, write_csv
 
     from agents.apex import ApeXConfig
+    from gym_custom.programs.arguments import WRONG, Parser, natural, positive, require_folder
 
 KINDS = ("state", "lidar", "lidar_stack", "camera", "partial")
 ENV = "MyEnv-v0"
@@ -63,18 +63,18 @@ def parser() -> Parser:
 
 def main(argv: list[str] | None = None) -> int:
     """Runs the script; gives the exit code."""
-    rows = []
+    parse, rows = parser(), []
     try:
-        arguments = parser().parse_args(argv)
+        arguments = parse.parse_args(argv)
+        require_folder(arguments.output)
         for kind in arguments.observations:
             folder = arguments.output / kind
             if not finished(folder, arguments.total_timesteps):
                 train(kind, folder, arguments)
             judged = play(ENV, player(f"{kind}={folder}@{kind}"), SEEDS["cases"][: arguments.episodes])
             rows.append({"observation": kind} | summary(judged))
-    except (WrongArguments, ValueError, OSError) as error:
-        print(f"compare_observations: {sentence(error)}", file=sys.stderr)
-        return 2
+    except WRONG as error:
+        return parse.refuse(error)
     except KeyboardInterrupt:
         print("Stopped; runs that ended are kept.")
         return 130

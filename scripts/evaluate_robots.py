@@ -21,12 +21,13 @@ from extras import extra, run
 with extra(""):
     import gymnasium as gym
     import numpy as np
-    from command_line import Parser, WrongArguments, positive, require_id, sentence
 
     from gym_custom.my_env import CASE_SEEDS, SELECTION_SEEDS
     from gym_custom.my_env.policies import POLICIES, ScriptedPolicy
+    from gym_custom.programs.arguments import WRONG, Parser, WrongArguments, positive, require_folder, require_id
 
 IDS = ["MyEnv-v0", "MyEnvStatic-v0", "MyEnvDense-v0", "MyEnvHard-v0", "MyEnvPartial-v0"]
+PICTURES = (".png", ".svg", ".pdf")
 COLLISIONS = ("pedestrian", "obstacle", "wall")
 PEDESTRIANS, NOTICE = (0, 2, 4, 6, 8, 10, 12, 14), (0.0, 0.25, 0.5, 0.75, 1.0)
 SEEDS = {
@@ -207,6 +208,7 @@ def draw_maps(maps: dict[str, np.ndarray], path: Path) -> None:
         axes.spines[:].set_visible(False)
     figure.axes[0].set_ylabel("share who notice the robot")
     figure.colorbar(picture, ax=figure.axes, label="success", format=lambda value, _: f"{100 * value:.0f} %")
+    path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=110)
 
 
@@ -232,23 +234,38 @@ def parser() -> Parser:
     return parse
 
 
+def require_robot(env_id: str) -> str:
+    """The id, which must be one of a robot among pedestrians.
+
+    Raises:
+        WrongArguments: It is not.
+    """
+    name = require_id(env_id)
+    if gym.spec(name).entry_point != gym.spec(IDS[0]).entry_point:
+        raise WrongArguments(f"{name} has no robot among pedestrians, as {', '.join(IDS)} have")
+    return name
+
+
 def main(argv: list[str] | None = None) -> int:
     """Runs the script; gives the exit code."""
     parse = parser()
     try:
         arguments = parse.parse_args(argv)
+        ids = [require_robot(env_id) for env_id in arguments.env]
+        for path in filter(None, (arguments.output, arguments.heat_map)):
+            require_folder(path.parent)
+        if arguments.heat_map is not None and arguments.heat_map.suffix not in PICTURES:
+            raise WrongArguments(f"--heat-map must end in {' or '.join(PICTURES)}, not {arguments.heat_map.name!r}")
         players = [player(text) for text in arguments.policies]
         seeds = SEEDS[arguments.seeds][: arguments.episodes]
-        ids = [require_id(env_id) for env_id in arguments.env]
         if arguments.heat_map is not None:
             draw_maps({who.name: success_map(ids[0], who, seeds) for who in players}, arguments.heat_map)
             return 0
         rows = [
             {"id": env_id, "policy": who.name} | summary(play(env_id, who, seeds)) for env_id in ids for who in players
         ]
-    except (WrongArguments, ValueError, OSError, gym.error.Error) as error:
-        print(f"evaluate_robots: {sentence(error)}", file=sys.stderr)
-        return 2
+    except WRONG as error:
+        return parse.refuse(error)
     print(markdown(rows))
     if arguments.output is not None:
         write_csv(rows, arguments.output)

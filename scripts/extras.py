@@ -31,7 +31,11 @@ def extra(name: str) -> Iterator[None]:
 
 
 def run(main: Callable[[], int]) -> int:
-    """The exit code of ``main``, which may print to consoles that lack characters and to readers that go away."""
+    """The exit code of ``main``, which may print to consoles that lack characters and to readers that go away.
+
+    What it misses only once it has begun is named, too.
+    """
     from gym_custom.programs.console import run
 
-    return run(main)
+    with extra("all"):
+        return run(main)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from command_line import WrongArguments
+from gym_custom.programs.arguments import WrongArguments
 
 
 def on_device(name: str | None) -> Any:

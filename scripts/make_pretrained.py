@@ -16,12 +16,12 @@ from extras import extra, run
 with extra(""):
     import gymnasium as gym
     import numpy as np
-    from command_line import Parser, WrongArguments, natural, positive, require_id
 
     import gym_custom
     from agents.apex import ApeXConfig
     from agents.pretrained import DATA, load
     from agents.pretrained.files import Saved, read, write
+    from gym_custom.programs.arguments import WRONG, Parser, WrongArguments, natural, positive, require_id
 
 if TYPE_CHECKING:
     from agents.apex import ApeX
@@ -60,7 +60,7 @@ def main(argv: list[str] | None = None) -> int:
                 print(line(env_id, publish(env_id, saved, arguments.output)))
     except KeyboardInterrupt:
         return 130
-    except (WrongArguments, ValueError, TypeError, OSError, gym.error.Error) as error:
+    except WRONG as error:
         return parse.refuse(error)
     return 0
 

@@ -13,8 +13,9 @@ from pathlib import Path
 from extras import extra, run
 
 with extra(""):
-    from command_line import Parser, WrongArguments
     from comparison.cells import run_folders
+
+    from gym_custom.programs.arguments import WRONG, Parser
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -28,12 +29,12 @@ def main(argv: list[str] | None = None) -> int:
         for package in arguments.gym_packages:
             importlib.import_module(package)
         run_folders(arguments.log_folder)
-        with extra("agents,report"):  # not at the top: loading it takes seconds, and wrong words should not wait for it
+        with extra("agents,report"):  # not at the top: wrong words need not wait for it
             from comparison import pages
         pages.write(arguments.log_folder)
         if arguments.summary is not None:
             pages.write_summary(arguments.log_folder, arguments.summary)
-    except (WrongArguments, OSError, ImportError, ValueError) as error:
+    except WRONG as error:
         return parse.refuse(error)
     print(f"Report: {arguments.log_folder / 'report.html'}")
     return 0

@@ -16,12 +16,22 @@ from typing import Any, NamedTuple
 
 import gymnasium as gym
 import numpy as np
-from command_line import Parser, WrongArguments, find_own_modules, natural, pair, positive, require_id, sentence
 from extras import extra, run
 from jax_device import on_device
 
 import gym_custom
 from agents.tabular import QLearning
+from gym_custom.programs.arguments import (
+    WRONG,
+    Parser,
+    WrongArguments,
+    find_own_modules,
+    natural,
+    pair,
+    positive,
+    require_folder,
+    require_id,
+)
 
 assert gym_custom.World  # the import registers the ids
 
@@ -82,19 +92,20 @@ def parser() -> argparse.ArgumentParser:
 def main(argv: list[str] | None = None) -> int:
     """Trains, prints and draws; 0 on success, 2 for wrong arguments, 130 after Ctrl+C."""
     find_own_modules()
+    parse = parser()
     try:
-        arguments = parser().parse_args(argv)
+        arguments = parse.parse_args(argv)
         require_id(arguments.env)
         if arguments.mode != "python" and arguments.num_episodes:
             raise WrongArguments("--num-episodes is for --mode python; the compiled loops count --num-steps")
         if arguments.mode != "parallel" and (arguments.num_agents or 1) > 1:
             raise WrongArguments("--num-agents is for --mode parallel; the other modes train one agent")
         prepare_pictures()
+        require_folder(arguments.output)
         trained = train_in_python(arguments) if arguments.mode == "python" else train_in_jax(arguments)
         write(arguments, trained)
-    except (WrongArguments, ValueError, TypeError, OSError, ImportError, gym.error.Error) as error:
-        print(f"train_q_learning.py: {sentence(error)}", file=sys.stderr)
-        return 2
+    except WRONG as error:
+        return parse.refuse(error)
     except KeyboardInterrupt:
         print("stopped; nothing was written", file=sys.stderr)
         return 130
@@ -127,10 +138,11 @@ def train_in_jax(arguments: argparse.Namespace) -> Trained:
     steps = arguments.num_steps or 100_000
     env = functional.make(arguments.env, **dict(arguments.env_kwargs))
     bars: list[Any] = []
+    watched = parallel.Watched(lambda n: bars[0].update(n))
 
     def training(key: Any) -> parallel.QResult:
         settings = arguments.learning_rate, arguments.discount, arguments.epsilon
-        return parallel.train(env, key, agents, steps, *settings, progress_bar=lambda n: bars[0].update(n))
+        return parallel.train(env, key, agents, steps, *settings, progress_bar=watched)
 
     begin = time.perf_counter()
     key = jax.random.key(arguments.seed)
@@ -139,9 +151,8 @@ def train_in_jax(arguments: argparse.Namespace) -> Trained:
     with tqdm(total=agents * steps, unit="step", unit_scale=True) as bar:
         bars.append(bar)
         begin = time.perf_counter()
-        result = jax.block_until_ready(compiled(key))
+        result = watched.run(lambda: compiled(key))
         seconds = time.perf_counter() - begin
-        jax.effects_barrier()
     report(agents, steps, seconds)
     ends = np.asarray(result.curve.steps)
     rewards = np.asarray(result.curve.returns) / np.diff(ends, prepend=0)[:, None]

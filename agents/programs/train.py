@@ -130,10 +130,11 @@ def prepare(arguments: Arguments) -> ApeX:
         raise ValueError(f"--total-timesteps must be at least 1, not {options.total_timesteps}")
     if options.save is not None:
         _require_writable(options.save)
-    if options.resume is not None:
-        (options.resume / "last.apex").stat()  # an OSError where there is none
     spec = with_arguments(options.env, dict(map(pair, options.env_kwargs)))
-    spaces_of(resolve(spec))  # refuses arguments that the env does not take
+    if options.resume is None:
+        spaces_of(resolve(spec))  # refuses arguments that the env does not take
+    else:
+        (options.resume / "last.apex").stat()  # an OSError where there is none
     from agents.apex import ApeX  # loads torch, for which no wrong word should have to wait
 
     if options.resume is not None:
@@ -188,6 +189,8 @@ def main(argv: Sequence[str] | None = None, prog: str = "python -m agents train"
 
 def _sentence(error: BaseException) -> str:
     """What an error says, in one line, without what gym.make adds and error numbers."""
+    if isinstance(error, FileExistsError):
+        return f"{error.filename} is in the way: it is no folder"
     if isinstance(error, OSError) and error.strerror and error.filename:
         return f"{error.filename}: {error.strerror}"
     return " ".join(str(error).partition(" was raised from the environment creator")[0].split())

@@ -6,7 +6,6 @@ import json
 from typing import Any
 
 import numpy as np
-import psutil
 
 from agents.replay.checks import check_choice, check_integer
 from agents.replay.ring import Ring
@@ -111,6 +110,8 @@ def rng_from_state(state: dict[str, Any], name: str = "rng") -> np.random.Genera
 
 def check_fits(row_bytes: int, capacity: int) -> None:
     """Raise MemoryError if ``capacity`` rows of ``row_bytes`` exceed the memory that is free."""
+    import psutil  # only here: all but bringing a memory back from a file does without
+
     needed, free = row_bytes * check_integer("capacity", capacity, 1), psutil.virtual_memory().available
     if needed > free:
         raise MemoryError(

@@ -9,6 +9,7 @@ import json
 import os
 import re
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,10 @@ import gymnasium as gym
 
 class WrongArguments(Exception):
     """One sentence about what the user should have written."""
+
+
+WRONG = (WrongArguments, ValueError, TypeError, OSError, ImportError, gym.error.Error)
+"""What wrong arguments raise, here and in what they name: a program answers them with one sentence."""
 
 
 class Parser(argparse.ArgumentParser):
@@ -61,6 +66,21 @@ def natural(text: str) -> int:
     return int(text)
 
 
+def require_folder(path: Path) -> None:
+    """Refuses a folder for results that cannot be made or written, before anything is worked out for nothing.
+
+    Raises:
+        OSError: It cannot.
+    """
+    there = next(place for place in (path, *path.parents) if place.exists())
+    try:
+        tempfile.TemporaryFile(dir=there).close()
+    except OSError as error:
+        raise OSError(
+            error.errno, error.strerror, str(there)
+        ) from None  # the right subclass, with the folder's name
+
+
 def find_own_modules() -> None:
     """Lets `module:id` name a file in the folder where the user stands: for a script Python looks beside it alone.
 
@@ -72,6 +92,8 @@ def find_own_modules() -> None:
 
 def sentence(error: BaseException) -> str:
     """What an error says, in one line, without what gym.make adds and error numbers."""
+    if isinstance(error, FileExistsError):
+        return f"{error.filename} is in the way: it is no folder"
     if isinstance(error, OSError) and error.strerror and error.filename:
         return f"{error.filename}: {error.strerror}"
     return " ".join(str(error).partition(" was raised from the environment creator")[0].split())
@@ -93,10 +115,25 @@ def require_id(env_id: str) -> str:
     return name
 
 
-def render_modes(env_id: str) -> list[str]:
-    """The render modes of an environment's class, before one is made."""
+def add_env(parse: Parser) -> None:
+    """The options that say which environment is meant."""
+    parse.add_argument(
+        "--env", default="MyEnv-v0", metavar="ID", help="a Gymnasium id, or module:id (default: %(default)s)"
+    )
+    parse.add_argument(
+        "--env-kwargs", nargs="+", default=[], type=pair, metavar="NAME:VALUE", help="arguments of the environment"
+    )
+
+
+def require_pictures(env_id: str) -> None:
+    """Refuses an environment whose class renders no arrays, before one is made.
+
+    Raises:
+        WrongArguments: It does not, or there is no such environment.
+    """
     entry_point = gym.spec(require_id(env_id)).entry_point
     if isinstance(entry_point, str):
         module, _, name = entry_point.partition(":")
         entry_point = getattr(importlib.import_module(module), name)
-    return getattr(entry_point, "metadata", {}).get("render_modes", ["rgb_array"])
+    if "rgb_array" not in getattr(entry_point, "metadata", {}).get("render_modes", ["rgb_array"]):
+        raise WrongArguments(f"{env_id} renders no arrays, so there is nothing to show")

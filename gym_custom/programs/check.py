@@ -11,7 +11,7 @@ import gymnasium as gym
 
 from gym_custom import check_world, load_world
 from gym_custom.checks import WorldCheckError
-from gym_custom.programs.arguments import Parser, WrongArguments, find_own_modules, pair, require_id
+from gym_custom.programs.arguments import WRONG, Parser, find_own_modules, pair, require_id
 from gym_custom.world import World
 
 EXAMPLES = """examples:
@@ -39,7 +39,7 @@ def main(argv: list[str] | None = None, prog: str = "python -m gym_custom check"
         arguments = parse.parse_args(argv)
         kwargs = dict(arguments.env_kwargs)
         worlds = {name: load(name, kwargs) for name in arguments.worlds or own_ids()}
-    except (WrongArguments, ValueError, TypeError, ImportError, gym.error.Error) as error:
+    except WRONG as error:
         return parse.refuse(error)
     try:
         kept = [keeps_contract(name, world) for name, world in worlds.items()]

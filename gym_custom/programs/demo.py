@@ -17,18 +17,10 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
-from gym_custom.programs.arguments import (
-    Parser,
-    WrongArguments,
-    find_own_modules,
-    natural,
-    pair,
-    positive,
-    render_modes,
-)
+from gym_custom.programs.arguments import WRONG, Parser, add_env, find_own_modules, natural, positive, require_pictures
 from gym_custom.programs.console import progress_bar
 from gym_custom.programs.policies import TRAINED, make_policy
-from gym_custom.programs.screens import MissingExtra, open_screen, wall
+from gym_custom.programs.screens import open_screen, wall
 from gym_custom.programs.values import picture_with_values, rows_with_values
 
 EXAMPLES = """examples:
@@ -46,9 +38,8 @@ HOLD = 0.6  # seconds for which the last picture of an episode stays
 def parser(prog: str) -> Parser:
     """The command line."""
     parse = Parser(prog=prog, description=__doc__, epilog=EXAMPLES)
+    add_env(parse)
     add = parse.add_argument
-    add("--env", default="MyEnv-v0", metavar="ID", help="a Gymnasium id, or module:id (default: %(default)s)")
-    add("--env-kwargs", nargs="+", default=[], type=pair, metavar="NAME:VALUE", help="arguments of the environment")
     add("--policy", metavar="NAME", help="random, scripted, scripted:NAME, trained (the same as "
         f"{TRAINED}), or module:function (default: trained with --model, else scripted where the world has one, "
         "else random)")  # fmt: skip
@@ -71,7 +62,7 @@ def main(argv: list[str] | None = None, prog: str = "python -m gym_custom demo")
         env = make_env(arguments)
         policy = make_policy(arguments, env)
         screen = open_screen(arguments.output, arguments.env, float(env.metadata.get("render_fps") or 30))
-    except (WrongArguments, MissingExtra, ValueError, TypeError, OSError, ImportError, gym.error.Error) as error:
+    except WRONG as error:
         return parse.refuse(error)
     try:
         with screen:
@@ -88,9 +79,8 @@ def main(argv: list[str] | None = None, prog: str = "python -m gym_custom demo")
 
 def make_env(arguments: argparse.Namespace) -> Any:
     """The environment, or with several rows the vector environment, that renders arrays."""
+    require_pictures(arguments.env)
     kwargs = {**dict(arguments.env_kwargs), "render_mode": "rgb_array"}
-    if "rgb_array" not in render_modes(arguments.env):
-        raise WrongArguments(f"{arguments.env} renders no arrays, so there is nothing to show")
     if arguments.num_envs > 1:
         return gym.make_vec(arguments.env, num_envs=arguments.num_envs, **kwargs)
     return gym.make(arguments.env, **kwargs)

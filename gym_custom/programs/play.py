@@ -6,21 +6,23 @@ GridWorld waits for a key, the cart-pole and the robot do not. In other environm
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import gymnasium as gym
 
 from gym_custom.programs.arguments import (
+    WRONG,
     Parser,
     WrongArguments,
+    add_env,
     find_own_modules,
     natural,
-    pair,
     positive,
-    render_modes,
+    require_pictures,
 )
-from gym_custom.programs.screens import MissingExtra, open_screen
+from gym_custom.programs.screens import open_screen
 from gym_custom.window import load_pygame
 
 EXAMPLES = """examples:
@@ -53,9 +55,8 @@ WORLDS = {
 def parser(prog: str) -> Parser:
     """The command line."""
     parse = Parser(prog=prog, description=__doc__, epilog=EXAMPLES)
+    add_env(parse)
     add = parse.add_argument
-    add("--env", default="MyEnv-v0", metavar="ID", help="a Gymnasium id, or module:id (default: %(default)s)")
-    add("--env-kwargs", nargs="+", default=[], type=pair, metavar="NAME:VALUE", help="arguments of the environment")
     add("--fps", type=positive, metavar="N", help="steps a second (default: the world's; cart-pole: half of them)")
     add("--seed", type=natural, metavar="N", help="of each episode (default: every episode is another one)")
     add("--output", type=Path, metavar="FILE", help="also write a .gif or .mp4 file")
@@ -68,13 +69,12 @@ def main(argv: list[str] | None = None, prog: str = "python -m gym_custom play")
     parse = parser(prog)
     try:
         arguments = parse.parse_args(argv)
-        if "rgb_array" not in render_modes(arguments.env):
-            raise WrongArguments(f"{arguments.env} renders no arrays, so there is nothing to see")
+        require_pictures(arguments.env)
         env = gym.make(arguments.env, **dict(arguments.env_kwargs), render_mode="rgb_array")
         controls = controls_of(env, arguments.env)
         fps = arguments.fps or controls.fps or int(env.metadata.get("render_fps") or 30)
         recorder = None if arguments.output is None else open_screen(arguments.output, arguments.env, fps)
-    except (WrongArguments, MissingExtra, ValueError, TypeError, OSError, ImportError, gym.error.Error) as error:
+    except WRONG as error:
         return parse.refuse(error)
     try:
         if recorder is None:
@@ -117,7 +117,9 @@ def key_codes(keys: dict[tuple[str, ...], int]) -> dict[tuple[int, ...], int]:
 
 def steer(env: gym.Env, controls: Controls, fps: int, seed: int | None) -> None:
     """Plays with Gymnasium's own loop and prints how each episode ended."""
-    from gymnasium.utils.play import play  # loads pygame
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it misses matplotlib, for plots that are not drawn here
+        from gymnasium.utils.play import play  # loads pygame
 
     steps, total = 0, 0.0
 

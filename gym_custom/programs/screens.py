@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import math
 import os
 import sys
@@ -12,16 +13,13 @@ from typing import Any
 
 import numpy as np
 
+from gym_custom.programs.arguments import WrongArguments, require_folder
 from gym_custom.rendering import Palette
 from gym_custom.window import load_pygame
 
 _GAP = 6  # pixels between the pictures of a wall
 _COLORS = 128  # of each picture of a GIF
 _TOLERANCE = 40  # of 255, by which a pixel's channel may be off
-
-
-class MissingExtra(Exception):
-    """A library for files of this kind is not installed."""
 
 
 class GifFile:
@@ -33,7 +31,7 @@ class GifFile:
         try:
             from PIL import Image, ImageChops
         except ImportError as error:
-            raise MissingExtra("GIF files need Pillow: pip install pillow") from error
+            raise WrongArguments("GIF files need Pillow: pip install pillow") from error
         self._image, self._difference = Image, ImageChops.difference
         self._path, self._fps = path, fps
         self._frames: list[Any] = []
@@ -79,7 +77,7 @@ class VideoFile:
         try:
             import imageio_ffmpeg
         except ImportError as error:
-            raise MissingExtra("MP4 files need imageio-ffmpeg: pip install imageio-ffmpeg") from error
+            raise WrongArguments("MP4 files need imageio-ffmpeg: pip install imageio-ffmpeg") from error
         self._library, self._path, self._fps = imageio_ffmpeg, path, fps
         self._writer: Any = None
 
@@ -152,16 +150,17 @@ def open_screen(output: Path | None, title: str, fps: float) -> Screen:
 
     Raises:
         ValueError: The path has another suffix.
-        MissingExtra: The library for it is not installed.
+        WrongArguments: The library for it is not installed.
         OSError: The file cannot be written there.
     """
     if output is None:
         return Window(title, fps)
     if output.suffix.lower() not in FILES:
         raise ValueError(f"the output must end in {' or '.join(FILES)}, not {output.name!r}")
+    require_folder(output.parent)  # told now, not after the last episode
     output.parent.mkdir(parents=True, exist_ok=True)
-    _draft(output).touch()  # an unwritable folder is told now, not after the last episode
-    _draft(output).unlink()
+    if output.is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(output))
     return FILES[output.suffix.lower()](output, fps)
 
 
