@@ -9,7 +9,8 @@ tracking data", 2007). A share of each push points to the right: people keep to 
 resolves head-on encounters.
 
 Forces alone let a person who is pressed from behind through an obstacle now and then. So velocities are then limited:
-no one may close more than half a gap within one substep, which keeps two walking people apart as well.
+no one may close more than half a gap within one substep, which keeps two walking people apart as well. Where several
+press at once, what is taken away for one may close the gap to another: at walking speeds by less than a centimetre.
 """
 
 from __future__ import annotations

@@ -189,7 +189,7 @@ def parallel(xp: Any, params: Any, draws: Draws) -> Placement:
 
 def corridor(xp: Any, params: Any, draws: Draws) -> Placement:
     """Between walls 2.4 m apart, with obstacles half in the walls; pedestrians walk both ways, each on the right."""
-    half, lane, reach = (6.0, 1.2), 0.37, 5.4
+    half, reach = (6.0, 1.2), 5.4
     near, far = 0.6 * draws.robot[2] - 0.3, 0.6 * draws.robot[3] - 0.3
     position, goal = xp.stack([0.0 * near - RING, near]), xp.stack([0.0 * far + RING, far])
     people, things = draws.pedestrians, draws.obstacles
@@ -197,7 +197,7 @@ def corridor(xp: Any, params: Any, draws: Draws) -> Placement:
     way = 2.0 * (k % 2.0) - 1.0  # along x; the first comes towards the robot
     per_lane = xp.ceil(0.0 * near + params.n_pedestrians / 2.0)
     x = _in_line(xp, xp.floor(k / 2.0), per_lane, people[0], -2.6, reach)
-    y = -way * (lane + 0.05 * people[1])
+    y = -way * (0.36 + 0.035 * people[1])  # the widest fit between the other lane and the obstacles
     m, _ = _present(xp, things, params.n_obstacles)
     slot = 5.2 / xp.maximum(0.0 * near + params.n_obstacles, 1.0)
     along = (m + 0.5) * slot - 2.6 + (things[0] - 0.5) * xp.minimum(xp.maximum(2.0 * slot - 0.92, 0.0), slot)

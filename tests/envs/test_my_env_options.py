@@ -61,9 +61,15 @@ def reachable(state, row, cell=0.1):
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
-@pytest.mark.parametrize(("people", "things"), [(4, 3), (14, 9), (13, 8), (1, 1), (0, 0)])
-def test_no_start_overlaps(scenario, people, things):
-    assert overlap_free(starts(2_000, scenario=scenario, n_pedestrians=people, n_obstacles=things)).all()
+@pytest.mark.parametrize(
+    ("people", "things", "radius"),
+    [(4, 3, 0.3), (14, 9, 0.3), (13, 8, 0.3), (1, 1, 0.3), (0, 0, 0.3), (4, 9, 0.35), (12, 9, 0.35), (14, 3, 0.309)],
+)
+def test_no_start_overlaps(scenario, people, things, radius):
+    state = starts(
+        2_000, scenario=scenario, n_pedestrians=people, n_obstacles=things, pedestrian_radius=[radius, radius]
+    )
+    assert overlap_free(state).all()
 
 
 @pytest.mark.slow

@@ -50,6 +50,7 @@ def test_nobody_enters_anybody_in_a_thousand_rooms(env_id):
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_nobody_enters_anybody_where_it_is_fullest(scenario):
     assert worst_overlap("MyEnv-v0", 300, 200, n_pedestrians=14, n_obstacles=9, scenario=scenario) < 0.01
+    assert worst_overlap("MyEnvHard-v0", 300, 200, n_obstacles=9, scenario=scenario) < 0.01
 
 
 def test_pedestrians_walk():
