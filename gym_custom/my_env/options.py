@@ -40,24 +40,31 @@ def reset_with(xp: Any, params: Any, u: Any, options: dict[str, Any], *, initial
             raise ValueError(f"unknown reset option {shown(name)}; legal are {', '.join(OPTIONS)}")
     if "case" in options:
         u = _case_draws(options["case"], u)
-    settings = initial_state.keywords
-    people, things = settings["slots"]
-    sensor_draws = u[count_draws(people, things, 0) :]
     if "layout" in options:
-        if len(options) > 1 + ("case" in options):
-            raise ValueError("options['layout'] says where everything is and goes with no other option but 'case'")
-        state = from_layout(params, options["layout"], settings["slots"], u.shape[1:])
-        empty = np.zeros((settings["memory"], *u.shape[1:]))
-        return begin(xp, params, state._replace(sensor=empty), sensor_draws, settings["remember"])
-    changed = _changed_params(params, options, settings["slots"])
+        return _laid_out(xp, params, u, options, initial_state)
+    changed = _changed_params(params, options, initial_state.keywords["slots"])
     if "scenario" in options:
         name = legal_choice("options['scenario']", options["scenario"], SCENARIOS)
         initial_state = partial(initial_state, place=SCENARIOS[name])
     state = initial_state(xp, changed, u)
     if "robot_pose" in options or "goal" in options:
-        state = _moved(xp, params, state, options)
-        state = begin(xp, params, state, sensor_draws, settings["remember"])
+        state = _begun(xp, params, u, _moved(params, state, options), initial_state)
     return state
+
+
+def _laid_out(xp: Any, params: Any, u: Any, options: dict[str, Any], initial_state: partial[State]) -> State:
+    """The state that the option ``layout`` describes."""
+    if len(options) > 1 + ("case" in options):
+        raise ValueError("options['layout'] says where everything is and goes with no other option but 'case'")
+    state = from_layout(params, options["layout"], initial_state.keywords["slots"], u.shape[1:])
+    empty = np.zeros((initial_state.keywords["memory"], *u.shape[1:]))
+    return _begun(xp, params, u, state._replace(sensor=empty), initial_state)
+
+
+def _begun(xp: Any, params: Any, u: Any, state: State, initial_state: partial[State]) -> State:
+    """The state as an episode begins in it, with the draws that the usual beginning would leave for the sensor."""
+    people, things = initial_state.keywords["slots"]
+    return begin(xp, params, state, u[count_draws(people, things, 0) :], initial_state.keywords["remember"])
 
 
 def _case_draws(case: Any, u: np.ndarray) -> np.ndarray:
@@ -77,7 +84,7 @@ def _changed_params(params: Any, options: dict[str, Any], slots: tuple[int, int]
     return SimpleNamespace(**changed)
 
 
-def _moved(xp: Any, params: Any, state: State, options: dict[str, Any]) -> State:
+def _moved(params: Any, state: State, options: dict[str, Any]) -> State:
     """The state with the robot or the goal elsewhere."""
     batch = state.heading.shape
     if "robot_pose" in options:
