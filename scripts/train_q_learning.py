@@ -61,12 +61,7 @@ def learning_rate(text: str) -> float | str:
 
 def parser() -> argparse.ArgumentParser:
     """The command line."""
-    parse = Parser(
-        prog="train_q_learning.py",
-        description=__doc__,
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parse = Parser(prog="train_q_learning.py", description=__doc__, epilog=EXAMPLES)
     add = parse.add_argument
     add("--mode", choices=["python", "scan", "parallel"], default="parallel", help="(default: parallel)")
     add("--env", default="GridWorld-v0", metavar="ID", help="with finite spaces (default: GridWorld-v0)")

@@ -7,6 +7,7 @@ import dataclasses
 import gc
 import pickle
 import warnings
+from functools import partial
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -39,10 +40,14 @@ SETTINGS = [(env_id, {}) for env_id in IDS] + [
 ]
 
 
+SELDOM = ("MyEnv", "NumpyCartPole-v0")
+"""MyEnv for its compilation, the shorter cart-pole because it differs from v1 by its limit alone."""
+
+
 def sparing(value):
-    """MyEnv takes seconds to compile: only its plain id is always tested, the others with the long runs."""
+    """Of what compiles long only the plain id is always tested, the rest with the long runs."""
     env_id, kwargs = value if isinstance(value, tuple) else (value, {})
-    slow = env_id.startswith("MyEnv") and (env_id, kwargs) != ("MyEnv-v0", {})
+    slow = env_id.startswith(SELDOM) and (env_id, kwargs) != ("MyEnv-v0", {})
     name = env_id + "".join(f",{key}={str(setting)[:12]}" for key, setting in kwargs.items())
     arguments = value if isinstance(value, tuple) else (value,)
     return pytest.param(*arguments, marks=[pytest.mark.slow] if slow else [], id=name)
@@ -50,7 +55,7 @@ def sparing(value):
 
 every_setting = pytest.mark.parametrize(("env_id", "kwargs"), [sparing(setting) for setting in SETTINGS])
 every_id = pytest.mark.parametrize(
-    "env_id", [pytest.param(i, marks=[pytest.mark.slow] if i.startswith("MyEnv") else []) for i in IDS]
+    "env_id", [pytest.param(i, marks=[pytest.mark.slow] if i.startswith(SELDOM) else []) for i in IDS]
 )
 FEW = pytest.mark.parametrize(
     "env_id", ["NumpyCartPole-v1", "GridWorld-v0", pytest.param("MyEnv-v0", marks=pytest.mark.slow)]
@@ -223,7 +228,7 @@ def member(space, obs) -> bool:
 @FEW
 def test_jit_vmap_and_scan_agree_with_plain_calls(env_id):
     env, keys = functional.make(env_id), jax.random.split(jax.random.key(4), 3)
-    states, _ = jax.vmap(env.reset)(keys)
+    states, _ = jax.jit(jax.vmap(env.reset))(keys)
     actions = jnp.array([0, 1, 1])
 
     def body(states, key):
@@ -252,29 +257,30 @@ def test_gravity_may_be_batched_and_costs_one_compilation():
         traces.append(1)
         return env.step(key, state, action, params)
 
-    key, (state, _) = jax.random.key(0), env.reset(jax.random.key(1))
+    key, (state, _) = jax.random.key(0), jax.jit(env.reset)(jax.random.key(1))
     state = state._replace(world=state.world._replace(theta=jnp.float32(0.1)))
     ends = [step(key, state, 1, env.params._replace(gravity=g))[0].world.theta_dot for g in (1.0, 9.8, 20.0)]
     assert len(traces) == 1
     assert ends[0] < ends[1] < ends[2]
     axes = (None, None, None, type(env.params)(*[0 if name == "gravity" else None for name in env.params._fields]))
-    batch = jax.vmap(env.step, axes)(key, state, 1, env.params._replace(gravity=jnp.array([1.0, 9.8, 20.0])))
+    batch = jax.jit(jax.vmap(env.step, axes))(key, state, 1, env.params._replace(gravity=jnp.array([1.0, 9.8, 20.0])))
     assert np.allclose(batch[0].world.theta_dot, ends, rtol=1e-6)
 
 
 def test_goal_and_slip_may_be_traced():
     env = functional.make("GridWorld-v0", autoreset=False)
     step = jax.jit(env.step)
-    state, _ = env.reset(jax.random.key(0))
+    state = jax.jit(env.reset)(jax.random.key(0))[0]
     state = state._replace(world=state.world._replace(cell=jnp.int32(12)))
     for goal in (11, 13, 7):
         state = state._replace(world=state.world._replace(goal=jnp.int32(goal)))
         assert bool(step(jax.random.key(0), state, 2, env.params)[3]) == (goal == 11)
-    starts = jax.vmap(lambda goal: env.reset(jax.random.key(0), env.params._replace(goal=goal))[0].world.goal)
+    starts = jax.jit(jax.vmap(lambda goal: env.reset(jax.random.key(0), env.params._replace(goal=goal))[0].world.goal))
     assert starts(jnp.array([3, 4])).tolist() == [3, 4]
     keys = jax.random.split(jax.random.key(1), 2000)
     state = state._replace(world=state.world._replace(goal=jnp.int32(0)))
-    cells = jax.vmap(lambda key: env.step(key, state, 2, env.params._replace(slip=0.4))[0].world.cell)(keys)
+    slippery = lambda key, slip: env.step(key, state, 2, env.params._replace(slip=slip))[0].world.cell  # noqa: E731
+    cells = jax.jit(jax.vmap(slippery, (0, None)))(keys, 0.4)
     counts = {cell: int((cells == cell).sum()) for cell in (11, 7, 17)}  # ahead, and to both sides of it
     assert sum(counts.values()) == 2000
     assert abs(counts[11] - 1200) < 5 * np.sqrt(2000 * 0.6 * 0.4)
@@ -291,22 +297,39 @@ def test_notice_probability_may_be_traced():
 
 @FEW
 def test_float32_stays_float32_under_x64(env_id):
-    plain = functional.make(env_id)
-    first = jax.jit(plain.step)(jax.random.key(1), plain.reset(jax.random.key(0))[0], 1)
-    with x64():
-        env = functional.make(env_id)
-        second = jax.jit(env.step)(jax.random.key(1), env.reset(jax.random.key(0))[0], 1)
+    def play(env):
         policy = lambda obs, u: (u * 2).astype(jnp.int32)  # noqa: E731
-        sums = functional.rollout(env, policy, jax.random.key(0), 2, 10)
+        return (
+            jax.jit(lambda first, second: env.step(second, env.reset(first)[0], 1)),
+            jax.jit(lambda key: functional.rollout(env, policy, key, 2, 10)),
+        )
+
+    first = play(functional.make(env_id))[0](jax.random.key(0), jax.random.key(1))
+    with x64():
+        step, roll = play(functional.make(env_id))
+        second, sums = step(jax.random.key(0), jax.random.key(1)), roll(jax.random.key(0))
         assert {x.dtype for x in jax.tree.leaves(sums)} <= {np.dtype(np.float32), np.dtype(np.int32), np.dtype(bool)}
     for x, y in zip(jax.tree.leaves(first), jax.tree.leaves(second), strict=True):
         assert x.dtype == y.dtype or (x.dtype, y.dtype) == (np.int32, np.int64)  # integer observations follow x64
         assert np.allclose(x, y, atol=1e-5)
 
 
-def test_float64_needs_x64():
-    with pytest.raises(ValueError, match="float64"):
+def test_float64_needs_x64_from_beginning_to_end():
+    sentence = "float64 needs jax_enable_x64"
+    with pytest.raises(ValueError, match=sentence):
         functional.make("GridWorld-v0", dtype=jnp.float64)
+    with x64():
+        env = functional.make("GridWorld-v0", dtype=jnp.float64)
+        state, _ = jax.jit(env.reset)(jax.random.key(0))
+    for call in (
+        lambda: env.reset(jax.random.key(0)),
+        lambda: env.step(jax.random.key(0), state, 1),
+        lambda: env.step_from(np.zeros(1), state, 1),
+        lambda: env.uniforms(jax.random.key(0), (2,)),
+        lambda: functional.rollout(env, random_actions(env), jax.random.key(0), 2, 5),
+    ):
+        with pytest.raises(ValueError, match=sentence):
+            call()
 
 
 @FEW
@@ -334,7 +357,8 @@ def test_no_key_is_used_twice(env_id):
 
 def test_seeds_differ_and_repeat():
     env = functional.make("NumpyCartPole-v1")
-    starts = [np.asarray(env.reset(jax.random.key(seed))[1]) for seed in (0, 1, 0)]
+    reset = jax.jit(env.reset)
+    starts = [np.asarray(reset(jax.random.key(seed))[1]) for seed in (0, 1, 0)]
     assert (starts[0] == starts[2]).all()
     assert (starts[0] != starts[1]).all()
 
@@ -381,13 +405,13 @@ def test_without_autoreset_a_terminated_state_absorbs_and_a_truncated_one_goes_o
         assert state.world.cell == before - 5
 
 
-@pytest.mark.parametrize("bad", [-1, 4, 5, 2**31 - 1, np.uint8(255)])
-def test_a_bad_action_counts_as_action_0(bad):
+def test_a_bad_action_counts_as_action_0():
     env = functional.make("GridWorld-v0")
-    state, _ = env.reset(jax.random.key(0))
+    step, state = jax.jit(env.step), jax.jit(env.reset)(jax.random.key(0))[0]
     state = state._replace(world=state.world._replace(cell=jnp.int32(12)))
-    results = [jax.jit(env.step)(jax.random.key(0), state, action)[1].tolist() for action in (bad, 0)]
-    assert results == [[2, 3], [2, 3]]
+    ends = {action: step(jax.random.key(0), state, action)[1].tolist() for action in (0, -1, 4, 5, 2**31 - 1)}
+    ends["byte"] = step(jax.random.key(0), state, np.uint8(255))[1].tolist()
+    assert set(map(tuple, ends.values())) == {(2, 3)}
 
 
 class Place(NamedTuple):
@@ -413,7 +437,7 @@ def plane() -> World:
 
 def test_an_own_world_with_continuous_actions_and_bad_ones_among_them():
     env = functional.JaxEnv(plane(), max_episode_steps=5)
-    state, _ = env.reset(jax.random.key(0))
+    state, _ = jax.jit(env.reset)(jax.random.key(0))
     step = jax.jit(env.step_from)
     moved, *_ = step(np.array([0.5, 1.0, 0, 0]), state, np.array([0.25, -1.0]))
     assert np.allclose(moved.world.at, [0.255, -0.99])
@@ -422,15 +446,9 @@ def test_an_own_world_with_continuous_actions_and_bad_ones_among_them():
         treated = step(np.zeros(4), state, jnp.array(bad))
         assert jax.tree.all(jax.tree.map(lambda x, y: bool((x == y).all()), treated, zero))
     forward = lambda obs, u: jnp.stack([jnp.zeros_like(u), jnp.ones_like(u)], -1)  # noqa: E731
-    stats = functional.rollout(env, forward, jax.random.key(1), 3, 20)
+    stats = jax.jit(lambda key: functional.rollout(env, forward, key, 3, 20))(jax.random.key(1))
     assert int(stats.num_episodes) == 18
     assert int(stats.length_sum) == 18 * 3  # a little beyond 1, 2, 3
-
-
-def test_actions_of_a_discrete_space_must_be_integers():
-    discrete = functional.make("GridWorld-v0")
-    with pytest.raises(TypeError, match="integers"):
-        discrete.step(jax.random.key(0), discrete.reset(jax.random.key(0))[0], 1.0)
 
 
 @pytest.mark.parametrize("shape", [[1, 2], [5, 8], [300, 2]])
@@ -455,10 +473,11 @@ def test_rollout_is_a_loop_over_step_from(env_id, monkeypatch):
     monkeypatch.setattr(rollouts, "BLOCK_NUMBERS", 7 * rollouts._draws_ahead(env) * rows)  # blocks of 6, and a rest
     policy, key = random_actions(env), jax.random.key(11)
     stats = jax.jit(lambda key: functional.rollout(env, policy, key, rows, steps))(key)
-    first, u = functional.rollout_uniforms(env, key, rows, steps)
+    first, u = jax.jit(lambda key: functional.rollout_uniforms(env, key, rows, steps))(key)
     assert u.shape == (steps, 1 + env.num_draws, rows)
     assert (u[1:] != u[:-1]).all()
-    step, (state, obs) = jax.jit(jax.vmap(env.step_from, (-1, 0, 0))), jax.vmap(env.reset_from, -1)(first)
+    step, reset = jax.jit(jax.vmap(env.step_from, (-1, 0, 0))), jax.jit(jax.vmap(env.reset_from, -1))
+    state, obs = reset(first)
     running, length = np.zeros(rows), np.zeros(rows, int)
     sums = np.zeros(4)
     for t in range(steps):
@@ -473,8 +492,12 @@ def test_rollout_is_a_loop_over_step_from(env_id, monkeypatch):
 
 def test_rollout_sees_observations():
     env = functional.make("NumpyCartPole-v1")
-    upright = functional.rollout(env, lambda obs, u: (obs[:, 2] + obs[:, 3] > 0).astype(int), jax.random.key(0), 8, 400)
-    random = functional.rollout(env, random_actions(env), jax.random.key(0), 8, 400)
+
+    def act(obs, u, careful):
+        return jnp.where(careful, obs[:, 2] + obs[:, 3] > 0, u < 0.5).astype(int)
+
+    play = jax.jit(lambda careful: functional.rollout(env, partial(act, careful=careful), jax.random.key(0), 8, 400))
+    upright, random = play(True), play(False)
     assert float(upright.return_sum) >= 0
     assert int(upright.num_episodes) < int(random.num_episodes) / 5
     assert 18 < float(random.return_sum / random.num_episodes) < 28  # about 22 under random play
@@ -492,11 +515,18 @@ def test_rollout_memory_does_not_grow_with_the_steps():
 
 def test_rollout_refuses_senseless_arguments():
     env = functional.make("GridWorld-v0")
-    with pytest.raises(ValueError, match="positive"):
-        functional.rollout(env, random_actions(env), jax.random.key(0), 0, 5)
-    frozen = functional.make("GridWorld-v0", autoreset=False)
-    with pytest.raises(ValueError, match="autoreset"):
-        functional.rollout(frozen, random_actions(env), jax.random.key(0), 1, 5)
+    frozen, key, act = functional.make("GridWorld-v0", autoreset=False), jax.random.key(0), random_actions(env)
+    for arguments, error, match in [
+        ((env, act, key, 0, 5), ValueError, "num_envs must be at least 1, not 0"),
+        ((env, act, key, 2, -5), ValueError, "num_steps must be at least 1, not -5"),
+        ((env, act, key, 2.5, 5), TypeError, "num_envs must be an integer, not 2.5"),
+        ((env, act, 0, 2, 5), TypeError, "key must be one of JAX's keys.*not 0"),
+        ((env, lambda obs, u: 0, key, 2, 5), ValueError, r"actions of shape \(2,\), not \(\)"),
+        ((frozen, act, key, 2, 5), ValueError, "autoreset"),
+        ((gym.make("GridWorld-v0"), act, key, 2, 5), TypeError, "functional.make, not <TimeLimit"),
+    ]:
+        with pytest.raises(error, match=match):
+            functional.rollout(*arguments)
 
 
 @pytest.mark.parametrize("shape", [(1,), (3, 7), (2, 5, 1), (0, 4)])
@@ -525,33 +555,27 @@ def test_stages_change_no_result_and_hide_from_xla_what_several_places_read():
     assert both[0].count(" call(") > 6 > both[1].count(" call(")
 
 
-def test_calls_outside_of_jit_compile_the_rules_but_once():
-    env = functional.make("MyEnv-v0", n_pedestrians=1, n_obstacles=0)
-    traces, rule = [], env.world.transition
+def test_calls_outside_of_jit_compile_the_rules_of_many_objects_but_once():
+    world, traces = plane(), []
 
     def counted(*args):
         traces.append(1)
-        return rule(*args)
+        return world.transition(*args)
 
-    env = functional.JaxEnv(dataclasses.replace(env.world, transition=counted))
-    state = env.from_state(state_of(numpy_started("MyEnv-v0", n_pedestrians=1, n_obstacles=0)))
+    assert not world.scalar
+    env = functional.JaxEnv(dataclasses.replace(world, transition=counted))
+    state = env.from_state(Place(np.zeros(2)))
     for _ in range(3):
-        state, *_ = env.advance(jnp.zeros(0), state, 7)
+        state, *_ = env.advance(jnp.zeros(2), state, jnp.ones(2))
     assert len(traces) == 1
-
-
-def numpy_started(env_id: str, **kwargs) -> gym.Env:
-    env = numpy_env(env_id, **kwargs)
-    env.reset(seed=0)
-    return env
 
 
 def test_making_many_envs_leaks_nothing():
     def once():
-        env = functional.make("NumpyCartPole-v1")
-        jax.block_until_ready(jax.jit(env.step)(jax.random.key(0), env.reset(jax.random.key(1))[0], 1))
+        env = functional.make("GridWorld-v0")
+        play = jax.jit(lambda first, second: env.step(second, env.reset(first)[0], 1))
+        jax.block_until_ready(play(jax.random.key(0), jax.random.key(1)))
 
-    once()
     counts = []
     for _ in range(3):
         once()
@@ -565,9 +589,55 @@ def test_unknown_ids_and_foreign_worlds_are_refused():
         functional.make("NoSuchWorld-v0")
     with pytest.raises(ValueError, match="CartPole-v1"):
         functional.make("CartPole-v1")
-    with pytest.raises(ValueError, match="max_episode_steps"):
-        functional.make("GridWorld-v0", max_episode_steps=0)
     assert functional.make("GridWorld-v0", max_episode_steps=-1).max_episode_steps is None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "match"),
+    [
+        ({"max_episode_steps": 0}, ValueError, "max_episode_steps must be at least 1, not 0"),
+        ({"max_episode_steps": 1.5}, TypeError, "max_episode_steps must be an integer, not 1.5"),
+        ({"dtype": np.float16}, ValueError, "float32 or float64, not float16"),
+        ({"dtype": "real"}, TypeError, "float32 or float64, not 'real'"),
+        ({"autoreset": "no"}, TypeError, "autoreset must be True or False, not 'no'"),
+        ({"name": None}, TypeError, "not None"),
+        ({"gravity": 9.8}, TypeError, "no argument 'gravity'"),
+        ({"slip": 2}, ValueError, "slip .* not 2"),
+    ],
+)
+def test_senseless_arguments_are_refused(arguments, error, match):
+    with pytest.raises(error, match=match):
+        functional.make(**{"name": "GridWorld-v0"} | arguments)
+
+
+def test_senseless_keys_numbers_actions_and_params_get_one_sentence():
+    env, other = functional.make("NumpyCartPole-v1"), functional.make("GridWorld-v0")
+    key, state = jax.random.key(0), jax.jit(env.reset)(jax.random.key(0))[0]
+    heavy = env.params._replace
+    for call, error, match in [
+        (lambda: env.reset(0), TypeError, r"jax.random.key\(0\), not 0"),
+        (lambda: env.reset(np.random.default_rng(0)), TypeError, "not Generator"),
+        (lambda: env.reset(jnp.zeros(2)), TypeError, "not Array"),
+        (lambda: env.reset(jax.random.split(key, 3)), ValueError, r"not of shape \(3,\)"),
+        (lambda: env.reset(jax.random.split(jax.random.PRNGKey(0), 3)), ValueError, r"not of shape \(3, 2\)"),
+        (lambda: env.uniforms(3, (2,)), TypeError, "not 3"),
+        (lambda: env.reset_from(np.zeros(3)), ValueError, r"4 uniforms.*not \(3,\)"),
+        (lambda: env.step_from(np.zeros(5), state, 0), ValueError, r"4 uniforms.*not \(5,\)"),
+        (lambda: env.step(state, key, 0), TypeError, "key must be .* not EnvState"),
+        (lambda: env.step(key, state.world, 0), TypeError, "state must come from .* not State"),
+        (lambda: env.step(key, state, 1.0), TypeError, "integers, got float32"),
+        (lambda: env.step(key, state, None), TypeError, "the action must be .* not None"),
+        (lambda: env.step(key, state, "left"), TypeError, "the action must be .* not 'left'"),
+        (lambda: env.step(key, state, jnp.zeros(3, int)), ValueError, r"of shape \(\), not \(3,\)"),
+        (lambda: env.reset(key, other.params), TypeError, r"env.params.* not Params\(next_cell"),
+        (lambda: env.reset(key, {"gravity": 1.6}), TypeError, "env.params.* not {'gravity': 1.6}"),
+        (lambda: env.step(key, state, 0, heavy(masscart=jnp.ones(3))), ValueError, r"params.masscart .* not \(3,\)"),
+        (lambda: env.step(key, state, 0, heavy(masscart=None)), TypeError, "params.masscart .* not None"),
+        (lambda: functional.as_func_env("GridWorld-v0", autoreset=True), TypeError, "a FuncEnv has no autoreset"),
+    ]:
+        with pytest.raises(error, match=match) as caught:
+            call()
+        assert "\n" not in str(caught.value)
 
 
 # --- JaxVectorEnv
@@ -618,15 +688,16 @@ def test_vector_env_has_the_form_of_the_numpy_one(env_id):
 
 
 def test_vector_env_repeats_its_seeds_and_keeps_rows_apart():
-    many, few = functional.JaxVectorEnv("NumpyCartPole-v1", 3), functional.JaxVectorEnv("NumpyCartPole-v1", 1)
-    assert same(play(many, 40, seed=4), play(many, 40, seed=4))
-    assert not same(play(many, 1, seed=4), play(many, 1, seed=5))
-    many.reset(seed=[5, 2**70, 7])
-    few.reset(seed=2**70)
-    for i in range(80):
-        rows, one = many.step(np.array([i % 2, 1, 0])), few.step([1])
-        assert np.array_equal(rows[0][1], one[0][0])
-        assert rows[1][1] == one[1][0]
+    env = functional.JaxVectorEnv("NumpyCartPole-v1", 3)
+    assert same(play(env, 40, seed=4), play(env, 40, seed=4))
+    assert not same(play(env, 1, seed=4), play(env, 1, seed=5))
+    told = []
+    for seeds, others in (([5, 2**70, 7], (0, 1)), ([2**70, 8, 9], (1, 0))):
+        env.reset(seed=seeds)
+        row = seeds.index(2**70)
+        steps = (env.step(np.insert([o ^ (i % 2) for o in others], row, 1)) for i in range(80))
+        told.append([(obs[row].tolist(), reward[row]) for obs, reward, *_ in steps])
+    assert told[0] == told[1]
 
 
 def test_vector_env_returns_its_own_memory_and_survives_pickling():
@@ -662,8 +733,12 @@ def test_vector_env_refuses_bad_actions_and_arguments():
     for bad, error in (([0, 4], ValueError), ([0, -1], ValueError), ([0.0, 1.0], TypeError), ([0], ValueError)):
         with pytest.raises(error):
             env.step(bad)
-    with pytest.raises(ValueError, match="num_envs"):
-        functional.JaxVectorEnv("GridWorld-v0", 0)
+    for bad, error in ((0, ValueError), (-1, ValueError), (1.5, TypeError), (True, TypeError), (None, TypeError)):
+        with pytest.raises(error, match="num_envs must be"):
+            functional.JaxVectorEnv("GridWorld-v0", bad)
+    assert functional.JaxVectorEnv("GridWorld-v0", np.int64(2)).num_envs == 2
+    with pytest.raises(TypeError, match="options must be a dict"):
+        env.reset(options=3)
     with pytest.raises(ValueError, match="render_mode"):
         functional.JaxVectorEnv("GridWorld-v0", 1, render_mode="NON_VALID")
 
@@ -721,11 +796,12 @@ def test_func_env_runs_in_gymnasiums_own_env(env_id):
 
 def test_func_env_takes_params_and_transformations():
     env = functional.as_func_env("NumpyCartPole-v1")
-    state = env.initial(jax.random.key(0))
-    heavy = env.transition(state, 1, jax.random.key(1), env.default_params._replace(masscart=100.0))
-    usual = env.transition(state, 1, jax.random.key(1))
+    state, push = jax.jit(env.initial)(jax.random.key(0)), jax.jit(env.transition)
+    heavy = push(state, 1, jax.random.key(1), env.default_params._replace(masscart=100.0))
+    usual = push(state, 1, jax.random.key(1), env.default_params)
     assert abs(heavy.world.x_dot) < abs(usual.world.x_dot)
     env.transform(jax.vmap)
+    env.transform(jax.jit)
     keys = jax.random.split(jax.random.key(0), 4)
     states = env.transition(env.initial(keys), jnp.ones(4, int), keys)
     assert env.observation(states, keys).shape == (4, 4)

@@ -1,139 +1,18 @@
-"""Tabular Q-learning in NumPy (Watkins & Dayan 1992), and the two equations that the JAX loop shares with it."""
+"""Tabular Q-learning in NumPy (Watkins & Dayan 1992)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import nullcontext
-from functools import reduce
-from itertools import accumulate
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
-from gymnasium import spaces
 from gymnasium.vector import AutoresetMode, VectorEnv
 
-Array = Any
-"""A number, a NumPy array or a JAX array."""
-
-VISIT_EXPONENT = 0.8
-"""omega of the polynomial learning rate 1 / visits^omega (Even-Dar & Mansour 2003, section 4)."""
-
-
-def epsilon_greedy(q_values: Array, epsilon: Array, u: Array, xp: Any = np) -> Array:
-    """Draw actions of the behaviour policy: uniform with probability epsilon, else uniform among the exact maxima.
-
-    One uniform number serves both draws, since ``u / epsilon`` given ``u < epsilon`` is uniform again, and so is
-    ``(u - epsilon) / (1 - epsilon)`` given the contrary.
-
-    Args:
-        q_values: (..., A), may hold -inf; or a list of A numbers or arrays (...).
-        epsilon: in [0, 1], (...) or a number.
-        u: uniforms in [0, 1), (...).
-        xp: numpy, or jax.numpy inside JAX.
-
-    Returns:
-        Action indices in 0 .. A - 1, integers of shape (...).
-    """
-    columns, explore = _columns(q_values), u < epsilon
-    best = reduce(xp.maximum, columns)
-    within = xp.where(explore, u, u - epsilon) / xp.where(explore, epsilon, 1 - epsilon)  # uniform again
-    counts = list(accumulate(((column == best) | explore) * 1 for column in columns))  # candidates so far
-    rank = xp.minimum(within * counts[-1], counts[-1] - 0.5)  # where a division rounds up to 1
-    return sum(((count <= rank) * 1 for count in counts[:-1]), explore * 0)
-
-
-def _columns(q_values: Array) -> list[Array]:
-    """One array an action: sums over these are plain element-wise steps, which XLA fuses and NumPy does as fast."""
-    if isinstance(q_values, list):
-        return q_values
-    return [q_values[..., action] for action in range(q_values.shape[-1])]
-
-
-def q_update(
-    q: Array, reward: Array, terminated: Array, next_q: Array, learning_rate: Array, discount: Array, xp: Any = np
-) -> Array:
-    """Return the new value of a visited pair: q + lr (r + discount max_a next_q[a] - q) (Watkins & Dayan 1992, eq. 1).
-
-    Termination masks the bootstrap by a selection, so that not even a NaN leaks through; truncation does not mask it:
-    give the row of the true last observation there.
-
-    Args:
-        q: value of the visited pair, (...).
-        reward: (...).
-        terminated: (...), bool.
-        next_q: values of all actions in the next state, (..., A).
-        learning_rate: in [0, 1], (...) or a number.
-        discount: in [0, 1], a number.
-        xp: numpy, or jax.numpy inside JAX.
-
-    Returns:
-        The updated value, (...).
-    """
-    bootstrap = xp.where(terminated, 0.0, reduce(xp.maximum, _columns(next_q)))
-    return q + learning_rate * (reward + discount * bootstrap - q)
-
-
-def visit_rate(visits: Array) -> Array:
-    """Learning rate of the visits-th update of a pair, visits >= 1: 1 / visits^0.8 (Even-Dar & Mansour 2003)."""
-    return 1.0 / visits**VISIT_EXPONENT
-
-
-def table_shape(observation_space: spaces.Space, action_space: spaces.Space) -> tuple[int, ...]:
-    """Shape of one agent's table: the observation's sizes, then the number of actions.
-
-    Raises:
-        TypeError: where a space is not finite in the sense of Discrete or MultiDiscrete.
-    """
-    if not isinstance(action_space, spaces.Discrete):
-        raise TypeError(f"tabular Q-learning needs a Discrete action space, got {action_space}")
-    if isinstance(observation_space, spaces.Discrete):
-        return int(observation_space.n), int(action_space.n)
-    if isinstance(observation_space, spaces.MultiDiscrete):
-        return *(int(n) for n in observation_space.nvec.ravel()), int(action_space.n)
-    raise TypeError(f"tabular Q-learning needs Discrete or MultiDiscrete observations, got {observation_space}")
-
-
-def state_index(observation_space: spaces.Space, obs: Array) -> Array:
-    """Number of an observation's state, row-major: Discrete (...) or MultiDiscrete (..., *shape) to (...)."""
-    if isinstance(observation_space, spaces.Discrete):
-        return obs - int(observation_space.start) if observation_space.start else obs
-    assert isinstance(observation_space, spaces.MultiDiscrete)
-    if observation_space.nvec.ndim > 1:
-        obs = obs.reshape(*obs.shape[: -observation_space.nvec.ndim], -1)
-    return _row_major(_columns(obs), *_radices(observation_space))
-
-
-def _radices(space: spaces.MultiDiscrete) -> tuple[list[int], list[int]]:
-    """Sizes and starts of the numbers in an observation."""
-    return space.nvec.ravel().tolist(), space.start.ravel().tolist()
-
-
-def _row_major(columns: list[Array], sizes: list[int], starts: list[int]) -> Array:
-    index = 0
-    for column, size, start in zip(columns, sizes, starts, strict=True):
-        index = index * size + (column - start if start else column)
-    return index
-
-
-def check_settings(learning_rate: Any, discount: float, epsilon: Any, num_agents: int) -> None:
-    """Refuse settings outside their range.
-
-    Raises:
-        ValueError: naming the value and what is legal.
-    """
-    if isinstance(learning_rate, str) and learning_rate != "visits":
-        raise ValueError(f"learning_rate must be a number, an array over agents or 'visits', got {learning_rate!r}")
-    named = {"discount": discount, "epsilon": epsilon}
-    if not isinstance(learning_rate, str):
-        named["learning_rate"] = learning_rate
-    for name, value in named.items():
-        numbers = np.asarray(value, np.float64)
-        if not np.all((numbers >= 0) & (numbers <= 1)):
-            raise ValueError(f"{name} must lie in [0, 1], got {value}")
-        shapes = ((),) if name == "discount" else ((), (num_agents,))
-        if numbers.shape not in shapes:
-            raise ValueError(f"{name} must be a number or one per agent ({num_agents},), got shape {numbers.shape}")
+from .equations import Array, epsilon_greedy, q_update, visit_rate
+from .settings import check_settings, legal_count
+from .tables import indexer, legal_observations, state_index, table_shape
 
 
 class QLearning:
@@ -157,7 +36,7 @@ class QLearning:
         episode_lengths: steps of every finished episode.
 
     Raises:
-        TypeError: where a space is not finite.
+        TypeError: where a space is not finite, or an argument of another type.
         ValueError: where a setting is out of range.
     """
 
@@ -170,6 +49,8 @@ class QLearning:
         seed: int | None = None,
     ) -> None:
         self.env = gym.make(env) if isinstance(env, str) else env
+        if not isinstance(self.env, (gym.Env, VectorEnv)):
+            raise TypeError(f"env must be an env, a vector env or an id, got {env!r}")
         vector = isinstance(self.env, VectorEnv)
         self._spaces = _spaces(self.env)
         self._agents = self.env.num_envs if isinstance(self.env, VectorEnv) else 1
@@ -190,21 +71,21 @@ class QLearning:
         """Train for a number of env steps (all rows counted) or of finished episodes; starts with a reset.
 
         Raises:
+            TypeError: where the number is no integer.
             ValueError: unless exactly one of the two numbers is given, and positive.
         """
-        goal = total_timesteps if num_episodes is None else num_episodes
-        if (total_timesteps is None) == (num_episodes is None) or goal is None or goal < 1:
-            raise ValueError(
-                f"give one of total_timesteps and num_episodes, positive; got {total_timesteps} and {num_episodes}"
-            )
+        if (total_timesteps is None) == (num_episodes is None):
+            raise ValueError(f"give one of total_timesteps and num_episodes, got {total_timesteps} and {num_episodes}")
+        by_steps = num_episodes is None
+        goal = legal_count(*("total_timesteps", total_timesteps) if by_steps else ("num_episodes", num_episodes))
         seed, self._seed = self._seed, None  # later calls go on with the env's own generator
         env = self.env
         steps = self._steps_of_rows(env, seed) if isinstance(env, VectorEnv) else self._steps_of_one(env, seed)
-        start = self._count(num_episodes)
+        start = self._count(by_steps)
         with _progress(goal, progress_bar) as bar:
             done = 0
             for _ in steps:
-                now = self._count(num_episodes) - start
+                now = self._count(by_steps) - start
                 if now > done:
                     bar.update(now - done)
                     done = now
@@ -212,13 +93,13 @@ class QLearning:
                     break
         return self
 
-    def _count(self, num_episodes: int | None) -> int:
-        return self.num_timesteps if num_episodes is None else len(self.episode_returns)
+    def _count(self, by_steps: bool) -> int:
+        return self.num_timesteps if by_steps else len(self.episode_returns)
 
     def _steps_of_one(self, env: gym.Env, seed: int | None) -> Iterator[None]:
         """Play and learn for ever in a single env, on Python numbers: a small array costs more than the arithmetic."""
         observation_space, action_space = self._spaces
-        table, start, index = self._table[0], int(action_space.start), _indexer(observation_space)
+        table, start, index = self._table[0], int(action_space.start), indexer(observation_space)
         rate, epsilon = (x if isinstance(x, str) else float(np.ravel(x)[0]) for x in (self.learning_rate, self.epsilon))
         while True:
             state, total, length, ended = index(env.reset(seed=seed)[0]), 0.0, 0, False
@@ -293,8 +174,11 @@ class QLearning:
 
         Returns:
             The action or actions, and ``state``.
+
+        Raises:
+            ValueError: an observation is outside the space.
         """
-        index = np.asarray(state_index(self._spaces[0], np.asarray(observation)))
+        index = np.asarray(state_index(self._spaces[0], legal_observations(self._spaces[0], observation)))
         agent = 0 if self._agents == 1 else np.arange(self._agents)
         values = self._table[agent, index]
         if deterministic:
@@ -309,14 +193,6 @@ def _spaces(env: gym.Env | VectorEnv) -> tuple[Any, Any]:
     if isinstance(env, VectorEnv):
         return env.single_observation_space, env.single_action_space
     return env.observation_space, env.action_space
-
-
-def _indexer(space: spaces.Space) -> Callable[[Any], int]:
-    """``state_index`` for single observations of a space, on Python numbers."""
-    if not isinstance(space, spaces.MultiDiscrete):
-        return lambda obs: int(state_index(space, obs))
-    radices = _radices(space)
-    return lambda obs: _row_major(np.ravel(obs).tolist(), *radices)
 
 
 class _Numbers:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -10,7 +10,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from gymnasium import spaces
+from gymnasium.envs.registration import EnvSpec
 
+from gym_custom.arguments import legal_flag, shown
+from gym_custom.drivers.resets import legal_count
+from gym_custom.functional.arguments import available, legal_dtype, legal_key, legal_params, legal_uniforms, numbers
+from gym_custom.functional.observations import pack
 from gym_custom.functional.random_numbers import uniforms
 from gym_custom.functional.stages import in_stages
 from gym_custom.world import World, load_world
@@ -52,19 +57,16 @@ class JaxEnv:
         max_episode_steps: None or the limit.
 
     Raises:
+        TypeError: an argument of another type.
         ValueError: float64 without x64, or a limit below 1.
     """
 
     def __init__(
         self, world: World, max_episode_steps: int | None = None, dtype: Any = jnp.float32, autoreset: bool = True
     ) -> None:
-        self.dtype = np.dtype(dtype)
-        if self.dtype.kind != "f" or jax.dtypes.canonicalize_dtype(self.dtype) != self.dtype:
-            raise ValueError(f"dtype must be float32, or float64 with jax_enable_x64, got {self.dtype}")
-        if max_episode_steps is not None and max_episode_steps != -1 and max_episode_steps < 1:
-            raise ValueError(f"max_episode_steps must be positive, or None or -1 for no limit, got {max_episode_steps}")
-        self.world, self.autoreset = world, autoreset
-        self.max_episode_steps = None if max_episode_steps == -1 else max_episode_steps
+        self.world, self.dtype, self.autoreset = world, legal_dtype(dtype), legal_flag("autoreset", autoreset)
+        unlimited = max_episode_steps is None or max_episode_steps == -1
+        self.max_episode_steps = None if unlimited else legal_count("max_episode_steps", max_episode_steps)
         self.observation_space, self.action_space = world.observation_space, world.action_space
         self.params = jax.tree.map(jnp.asarray, _tables(world.params))
         rules = (partial(rule, jnp) for rule in (world.initial_state, world.transition, world.outcome, world.observe))
@@ -77,7 +79,10 @@ class JaxEnv:
 
     def uniforms(self, key: Array, shape: tuple[int, ...]) -> Array:
         """Many random numbers at once, as ``functional.uniforms`` in the env's dtype."""
-        return uniforms(key, shape, self.dtype)
+        return uniforms(key, shape, available(self.dtype))
+
+    def _draw(self, key: Array, count: int) -> Array:
+        return jax.random.uniform(legal_key(key), (count,), available(self.dtype))
 
     def reset(self, key: Array, params: Any = None) -> tuple[EnvState, Array]:
         """Start an episode.
@@ -89,11 +94,11 @@ class JaxEnv:
         Returns:
             The state and its observation.
         """
-        return self.reset_from(jax.random.uniform(key, (self.num_reset_draws,), self.dtype), params)
+        return self.reset_from(self._draw(key, self.num_reset_draws), params)
 
     def reset_from(self, u: Array, params: Any = None) -> tuple[EnvState, Array]:
         """Start an episode from uniforms (num_reset_draws,) instead of a key."""
-        state = self.begin(self._uniforms(u), params)
+        state = self.begin(legal_uniforms(u, self.num_reset_draws, self.dtype), params)
         return state, self.observe(state, params)
 
     def from_state(self, world_state: Any, steps: Array = 0) -> EnvState:
@@ -116,26 +121,26 @@ class JaxEnv:
             state, obs, reward (), terminated () bool, truncated () bool, and info: the world's entries as numbers and
             "final_observation", the same keys at each step.
         """
-        return self.step_from(jax.random.uniform(key, (self.num_draws,), self.dtype), state, action, params)
+        return self.step_from(self._draw(key, self.num_draws), state, action, params)
 
     def step_from(
         self, u: Array, state: EnvState, action: Array, params: Any = None
     ) -> tuple[EnvState, Array, Array, Array, Array, dict[str, Array]]:
         """Take one step from uniforms (num_draws,) instead of a key: the step's own, then the reset's."""
-        params, u = self._own(params), self._uniforms(u)
+        params, u = self._own(params), legal_uniforms(u, self.num_draws, self.dtype)
         after, reward, truncated = self.advance(u[: self.num_step_draws], state, action, params)
         terminated, parts = after.terminated, self._parts(after, params)
-        info = {**self.info(after, params), "final_observation": _pack(self.observation_space, iter(parts))}
+        info = {**self.info(after, params), "final_observation": pack(self.observation_space, parts)}
         if self.autoreset:
             fresh = self.begin(u[self.num_step_draws :], params)
             done, fresh_parts = terminated | truncated, self._parts(fresh, params)
             choose = partial(jax.tree.map, lambda new, old: jnp.where(done, new, old))
             after, parts = choose(fresh, after), choose(fresh_parts, parts)
-        return after, _pack(self.observation_space, iter(parts)), reward, terminated, truncated, info
+        return after, pack(self.observation_space, parts), reward, terminated, truncated, info
 
     def observe(self, state: EnvState, params: Any = None) -> Any:
         """The observation of a state, in the dtypes of ``observation_space`` (int32 for int64 without x64)."""
-        return _pack(self.observation_space, iter(self._parts(state, self._own(params))))
+        return pack(self.observation_space, self._parts(state, self._own(params)))
 
     def _parts(self, state: EnvState, params: Any) -> tuple[Array, ...]:
         return tuple(jnp.asarray(part) for part in self._see(params, state.world))
@@ -148,7 +153,7 @@ class JaxEnv:
 
     def reward(self, state: EnvState, action: Array, next_state: EnvState, params: Any = None) -> Array:
         """What the step from one state to another earned; 0 from a terminated one."""
-        action, own = self._action(action), self._own(params)
+        action, own = self._action(action, state.steps.shape), self._own(params)
         reward, _ = self._outcome(own, state.world, action, next_state.world)
         return jnp.where(state.terminated, 0, jnp.asarray(reward, self.dtype))
 
@@ -169,7 +174,10 @@ class JaxEnv:
         Returns:
             The next state, the reward and whether the step limit is reached.
         """
-        action, params, rows = self._action(action), self._own(params), state.steps.shape
+        if not isinstance(state, EnvState):
+            raise TypeError(f"state must come from reset, step or from_state, not {shown(state)}")
+        rows, params = state.steps.shape, self._own(params)
+        action = self._action(action, rows)
         moved = self._transition(params, state.world, action, u if self.num_step_draws else None)
         moved = jax.tree.map(lambda new, old: jnp.broadcast_to(new, old.shape), self._cast(moved), state.world)
         reward, terminated = self._outcome(params, state.world, action, moved)
@@ -183,12 +191,14 @@ class JaxEnv:
 
     def observe_rows(self, state: EnvState) -> Any:
         """The observations of rows on the last axis, rows first."""
-        packed = _pack(self.observation_space, iter(self._parts(state, self._own(None))), state.steps.shape)
+        packed = pack(self.observation_space, self._parts(state, self._own(None)), state.steps.shape)
         return jax.tree.map(lambda leaf: jnp.moveaxis(leaf, -1, 0), packed)
 
-    def _action(self, action: Array) -> Array:
+    def _action(self, action: Array, rows: tuple[int, ...]) -> Array:
         """The action in the type that the rules expect, action 0 in place of a bad one."""
-        space, action = self.action_space, jnp.asarray(action)
+        space, action = self.action_space, numbers("the action", action)
+        if action.shape != (shape := (*space.shape, *rows)):  # type: ignore[misc]
+            raise ValueError(f"the action must be of shape {shape}, not {action.shape}: jax.vmap goes over many")
         if isinstance(space, spaces.Discrete):
             if action.dtype.kind not in "iub":
                 raise TypeError(f"actions of {space} must be integers, got {action.dtype}")
@@ -205,14 +215,9 @@ class JaxEnv:
         legal = ((action >= low) & (action <= high)).all(axis=tuple(range(space.low.ndim)))
         return jnp.where(legal, action, jnp.zeros_like(action))
 
-    def _uniforms(self, u: Array) -> Array:
-        if u.dtype == self.dtype:
-            return u
-        below_one = np.nextafter(self.dtype.type(1), self.dtype.type(0))
-        return jnp.minimum(jnp.asarray(u, self.dtype), below_one)  # a float64 close to 1 would round up to it
-
     def _own(self, params: Any) -> Any:
-        return self._cast(self.params if params is None else params)
+        available(self.dtype)
+        return self._cast(self.params if params is None else legal_params(params, self.params))
 
     def _cast(self, tree: Any) -> Any:
         """Floats in the env's dtype, integers in int32, whatever x64 says."""
@@ -224,12 +229,16 @@ class JaxEnv:
 
 
 def make(
-    name: str, dtype: Any = jnp.float32, autoreset: bool = True, max_episode_steps: int | None = None, **kwargs: Any
+    name: str | EnvSpec,
+    dtype: Any = jnp.float32,
+    autoreset: bool = True,
+    max_episode_steps: int | None = None,
+    **kwargs: Any,
 ) -> JaxEnv:
     """Make the JAX environment of a registered id, of the package or your own.
 
     Args:
-        name: such as "GridWorld-v0" or "my_package:Hopper2D-v0".
+        name: such as "GridWorld-v0" or "my_package:Hopper2D-v0", or its spec.
         dtype: of the float leaves of states and of rewards; float64 needs x64.
         autoreset: whether finished episodes restart within the step.
         max_episode_steps: in place of the registered limit; -1 for none.
@@ -237,8 +246,11 @@ def make(
 
     Raises:
         gymnasium.error.UnregisteredEnv: for an unknown id.
+        TypeError: for an argument of another type.
         ValueError: for an argument out of range.
     """
+    if not isinstance(name, (str, EnvSpec)):
+        raise TypeError(f"name must be an id such as 'GridWorld-v0', or a spec, not {shown(name)}")
     world, limit = load_world(name, **kwargs)
     return JaxEnv(world, limit if max_episode_steps is None else max_episode_steps, dtype, autoreset)
 
@@ -259,19 +271,3 @@ def compiled_step(env: JaxEnv) -> Callable[..., Any]:
 def _tables(params: Any) -> Any:
     """Parameters with every table, be it a list, a tuple or an array, as one array."""
     return type(params)(*(np.asarray(value) if isinstance(value, (list, tuple)) else value for value in params))
-
-
-def _pack(space: spaces.Space, parts: Iterator[Array], rows: tuple[int, ...] = ()) -> Any:
-    """Observations from their parts, in the space's own order, as ``ObservationPacker`` does in NumPy; rows last."""
-    if isinstance(space, spaces.Dict):
-        return {name: _pack(leaf, parts, rows) for name, leaf in space.items()}
-    if isinstance(space, spaces.Tuple):
-        return tuple(_pack(leaf, parts, rows) for leaf in space)
-    assert space.shape is not None
-    dtype = jax.dtypes.canonicalize_dtype(space.dtype)
-    missing, taken = int(np.prod(space.shape)), []
-    while missing > 0:
-        part = next(parts)
-        taken.append((part if part.ndim > len(rows) else jnp.broadcast_to(part, rows)[None]).astype(dtype))
-        missing -= len(taken[-1])
-    return jnp.concatenate(taken).reshape(*space.shape, *rows)

@@ -12,7 +12,14 @@ Array = Any
 
 
 def as_func_env(name: str, **kwargs: Any) -> WorldFuncEnv:
-    """Any world as Gymnasium's ``FuncEnv``, for its ``FunctionalJaxEnv``; arguments as for ``make``."""
+    """Any world as Gymnasium's ``FuncEnv``, for its ``FunctionalJaxEnv``.
+
+    Args:
+        name: a registered id.
+        **kwargs: as for ``make``, but for ``autoreset`` and ``max_episode_steps``, which a ``FuncEnv`` has not.
+    """
+    if foreign := {"autoreset", "max_episode_steps"} & kwargs.keys():
+        raise TypeError(f"a FuncEnv has no {min(foreign)}; Gymnasium's wrappers add it")
     return WorldFuncEnv(make(name, autoreset=False, max_episode_steps=-1, **kwargs))
 
 

@@ -8,6 +8,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from gym_custom.functional.arguments import legal_key
+
 Array = Any
 
 
@@ -22,6 +24,7 @@ def uniforms(key: Array, shape: tuple[int, ...], dtype: Any = jnp.float32) -> Ar
         shape: long axes last.
         dtype: float32; others come from ``jax.random.uniform``.
     """
+    key = legal_key(key)
     if np.dtype(dtype) != np.float32:
         return jax.random.uniform(key, shape, dtype)
     size = int(np.prod(shape))

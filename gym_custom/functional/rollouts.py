@@ -9,6 +9,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from gym_custom.arguments import shown
+from gym_custom.drivers.resets import legal_count
+from gym_custom.functional.arguments import available, legal_key
 from gym_custom.functional.environment import EnvState, JaxEnv
 from gym_custom.functional.random_numbers import numbered, uniforms, words
 
@@ -65,7 +68,8 @@ def rollout(env: JaxEnv, policy: Callable[[Any, Array], Array], key: Array, num_
         num_steps: steps of each row, positive.
 
     Raises:
-        ValueError: without autoreset, or for counts below 1.
+        TypeError: an argument of another type.
+        ValueError: without autoreset, for counts below 1, or for actions of another shape.
     """
     plan = _plan(env, key, num_envs, num_steps)
     floats, counts = jnp.zeros(num_envs, env.dtype), jnp.zeros(num_envs, jnp.int32)
@@ -73,8 +77,7 @@ def rollout(env: JaxEnv, policy: Callable[[Any, Array], Array], key: Array, num_
     def step(numbers: _Numbers, carry: Any, t: Array) -> Any:  # rows on the last axis throughout
         state, running, sums = carry
         u = numbers.of_step(t)  # (1 + num_step_draws, num_envs)
-        action = jnp.moveaxis(policy(env.observe_rows(state), u[0]), 0, -1)
-        after, reward, truncated = env.advance(u[1:], state, action)
+        after, reward, truncated = env.advance(u[1:], state, _actions(env, policy, state, u[0]))
         done, running = after.terminated | truncated, running + reward
         sums = _Sums(
             sums.reward + reward,
@@ -111,25 +114,35 @@ def rollout_uniforms(env: JaxEnv, key: Array, num_envs: int, num_steps: int) -> 
     """
     plan = _plan(env, key, num_envs, num_steps)
     lengths = [plan.length] * plan.blocks + [num_steps - plan.length * plan.blocks]
-    blocks = [_Numbers(env, plan, jnp.asarray(i), n) for i, n in enumerate(lengths)]
-    rows = jnp.arange(num_envs)
-    steps = [
-        jnp.concatenate([block.of_step(t), block.of_reset(t, rows)])
-        for block, n in zip(blocks, lengths, strict=True)
-        for t in range(n)
-    ]
-    return uniforms(plan.key_reset, (env.num_reset_draws, num_envs), env.dtype), jnp.stack(steps)
+
+    def block(index: int, length: int) -> Array:
+        numbers = _Numbers(env, plan, jnp.asarray(index), length)
+        of_step = jax.vmap(lambda t: jnp.concatenate([numbers.of_step(t), numbers.of_resets(t)]))
+        return of_step(jnp.arange(length))
+
+    steps = [block(index, length) for index, length in enumerate(lengths) if length]
+    return uniforms(plan.key_reset, (env.num_reset_draws, num_envs), env.dtype), jnp.concatenate(steps)
 
 
 def _plan(env: JaxEnv, key: Array, num_envs: int, num_steps: int) -> _Plan:
+    if not isinstance(env, JaxEnv):
+        raise TypeError(f"env must be made by functional.make, not {shown(env)}")
     if not env.autoreset:
         raise ValueError("rollout needs an environment with autoreset")
-    if num_envs < 1 or num_steps < 1:
-        raise ValueError(f"num_envs and num_steps must be positive, got {num_envs} and {num_steps}")
-    key_reset, key_steps = jax.random.split(key)
+    num_envs, num_steps = legal_count("num_envs", num_envs), legal_count("num_steps", num_steps)
+    available(env.dtype)
+    key_reset, key_steps = jax.random.split(legal_key(key))
     longest = max(1, BLOCK_NUMBERS // (_draws_ahead(env) * num_envs))
     blocks = -(-num_steps // longest)
     return _Plan(key_reset, key_steps, num_envs, num_steps // blocks, blocks)
+
+
+def _actions(env: JaxEnv, policy: Callable[[Any, Array], Array], state: EnvState, u: Array) -> Array:
+    """What the policy does in each row, rows last."""
+    actions = jnp.asarray(policy(env.observe_rows(state), u))
+    if actions.shape != (shape := (*u.shape, *env.action_space.shape)):  # type: ignore[misc]
+        raise ValueError(f"the policy must return actions of shape {shape}, not {actions.shape}")
+    return jnp.moveaxis(actions, 0, -1)
 
 
 def _draws_ahead(env: JaxEnv) -> int:

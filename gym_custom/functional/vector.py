@@ -17,7 +17,7 @@ from gymnasium.vector.utils import batch_space
 from gym_custom.drivers.actions import BatchActions
 from gym_custom.drivers.infos import BatchInfos
 from gym_custom.drivers.observations import row_of
-from gym_custom.drivers.resets import legal_rows, legal_seeds
+from gym_custom.drivers.resets import legal_count, legal_options, legal_rows, legal_seeds
 from gym_custom.functional.environment import EnvState, make
 from gym_custom.single import legal_render_mode, world_canvas, world_metadata
 from gym_custom.world import plain_params
@@ -50,20 +50,18 @@ class JaxVectorEnv(VectorEnv):
         render_mode: str | None = None,
         **kwargs: Any,
     ) -> None:
-        if not isinstance(num_envs, int) or num_envs < 1:
-            raise ValueError(f"num_envs must be a positive integer, got {num_envs!r}")
-        self.num_envs, self._made_by = num_envs, (name, max_episode_steps, kwargs)
+        self.num_envs, self._made_by = legal_count("num_envs", num_envs), (name, max_episode_steps, kwargs)
         self._build()
         world, self.spec = self._env.world, gym.spec(name) if name in gym.registry else None
         self.max_episode_steps = self._env.max_episode_steps
         self.metadata = world_metadata(world, ("rgb_array", "ansi")) | {"autoreset_mode": AutoresetMode.SAME_STEP}
         self.render_mode = legal_render_mode(render_mode, self.metadata)
         self.single_action_space, self.single_observation_space = world.action_space, world.observation_space
-        self.action_space = batch_space(world.action_space, num_envs)
-        self.observation_space = batch_space(world.observation_space, num_envs)
+        self.action_space = batch_space(world.action_space, self.num_envs)
+        self.observation_space = batch_space(world.observation_space, self.num_envs)
         self._state: Any = None
-        self._keys = np.zeros((num_envs, 2), np.uint32)
-        self._returns = np.zeros(num_envs)  # kept for pictures only
+        self._keys = np.zeros((self.num_envs, 2), np.uint32)
+        self._returns = np.zeros(self.num_envs)  # kept for pictures only
 
     def _build(self) -> None:
         """Make everything that a pickled environment leaves behind."""
@@ -90,7 +88,7 @@ class JaxVectorEnv(VectorEnv):
         self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
         """Begin episodes; see ``BatchEnv.reset``."""
-        options = dict(options or {})
+        options = legal_options(options)
         rows = legal_rows(options.pop("reset_mask", None), self.num_envs)
         if self._state is None and len(rows) < self.num_envs:
             raise ResetNeeded("the first reset() must be of all rows")

@@ -10,7 +10,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..q_learning import epsilon_greedy, q_update, state_index, table_shape, visit_rate
+from ..equations import epsilon_greedy, q_update, visit_rate
+from ..tables import state_index, table_shape
 from .records import Curve, History, QResult
 
 Array = Any
@@ -180,6 +181,7 @@ def _step(
     env_state, obs, reward, terminated, truncated, info = move(
         for_envs, carry.env, action + int(env.action_space.start)
     )
+    reward = reward.astype(jnp.float32)  # of a float64 environment too: tables are float32
     true_next = state_index(env.observation_space, info["final_observation"])
     next_q = _rows_at(setup, carry.table, (rows + true_next) * setup.num_actions)
     table, visits = _learn(setup, agents, discount, carry, start + action, reward, terminated, next_q)

@@ -11,9 +11,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, PartitionSpec
 
-from ..q_learning import check_settings
+from ..settings import check_settings, legal_count
 from .loop import Agents, Setup, run_together
 from .records import Curve, QResult
+from .watching import Watched
 
 Array = Any
 
@@ -56,14 +57,14 @@ def train(
         devices: spread the agents over these, for example ``jax.devices()``.
 
     Raises:
-        TypeError: where a space is not finite.
+        TypeError: where a space is not finite, or an argument of another type.
         ValueError: where a setting is out of range.
     """
-    for name, value in {"num_agents": num_agents, "num_steps": num_steps, "history_every": history_every or 1}.items():
-        if value < 1:
-            raise ValueError(f"{name} must be positive, got {value}")
-    if devices is not None and num_agents % len(devices):
-        raise ValueError(f"num_agents must be a multiple of the {len(devices)} devices, got {num_agents}")
+    _check_env(env)
+    num_agents, num_steps = legal_count("num_agents", num_agents), legal_count("num_steps", num_steps)
+    if history_every is not None:
+        history_every = legal_count("history_every", history_every)
+    spread = None if devices is None else _legal_devices(devices, num_agents)
     if not any(isinstance(value, jax.core.Tracer) for value in (learning_rate, discount, epsilon)):
         check_settings(learning_rate, discount, epsilon, num_agents)
     setup = Setup(env, num_steps, isinstance(learning_rate, str), history_every)
@@ -71,12 +72,9 @@ def train(
         raise ValueError(f"the tables of {num_agents} agents have more than 2**31 entries: train fewer at once")
     rate = 0.0 if setup.count_visits else learning_rate
     numbers = [jnp.broadcast_to(jnp.asarray(value, jnp.float32), num_agents) for value in (rate, epsilon)]
-    if not jnp.issubdtype(key.dtype, jax.dtypes.prng_key):
-        key = jax.random.wrap_key_data(key)
-    key_reset, key_steps = jax.random.split(key)
+    key_reset, key_steps = jax.random.split(_new_key(key))
     keys = [jax.vmap(partial(jax.random.fold_in, one))(jnp.arange(num_agents)) for one in (key_reset, key_steps)]
     arguments = Agents(*keys, *numbers), jnp.asarray(discount, jnp.float32)
-    spread = None if devices is None else tuple(devices)
     if not progress_bar:
         return compiled(setup, spread)(*arguments)
     if callable(progress_bar):
@@ -84,14 +82,45 @@ def train(
     from tqdm import tqdm
 
     with tqdm(total=num_agents * num_steps, unit="step", unit_scale=True) as bar:
-        result = jax.block_until_ready(compile_training(setup, spread, bar.update)(*arguments))
-        jax.effects_barrier()
-    return result
+        watched = Watched(bar.update)
+        run = compile_training(setup, spread, watched).lower(*arguments).compile()
+        return watched.run(lambda: run(*arguments))
+
+
+def _check_env(env: Any) -> None:
+    """Refuse what is no functional environment, and one that stands still after the end of an episode.
+
+    Raises:
+        TypeError: it lacks something, or is one of Gymnasium's envs.
+        ValueError: it has no autoreset.
+    """
+    needed = ("reset", "step", "observation_space", "action_space")
+    if hasattr(env, "metadata") or not all(hasattr(env, name) for name in needed):
+        raise TypeError(f"env must be a functional environment with {', '.join(needed)}, got {env!r}")
+    if not getattr(env, "autoreset", True):
+        raise ValueError("env must begin anew by itself, but its autoreset is off")
+
+
+def _new_key(key: Any) -> Array:
+    """The key as one of the new type."""
+    if hasattr(key, "dtype") and jnp.issubdtype(key.dtype, jax.dtypes.prng_key):
+        return key
+    if getattr(key, "dtype", None) != np.uint32:
+        raise TypeError(f"key must be one of JAX's keys, such as jax.random.key(0), got {key!r}")
+    return jax.random.wrap_key_data(key)
+
+
+def _legal_devices(devices: Any, num_agents: int) -> tuple[Any, ...]:
+    if not isinstance(devices, (list, tuple)) or not devices or not all(isinstance(d, jax.Device) for d in devices):
+        raise TypeError(f"devices must be a list of JAX's devices, such as jax.devices(), got {devices!r}")
+    if num_agents % len(devices):
+        raise ValueError(f"num_agents must be a multiple of the {len(devices)} devices, got {num_agents}")
+    return tuple(devices)
 
 
 def compile_training(
     setup: Setup, devices: tuple[Any, ...] | None, tick: Callable[[int], Any] | None = None
-) -> Callable:
+) -> Any:
     """The training of agents as one compiled function (agents, discount) -> QResult; it tells ``tick`` of its steps."""
     run = partial(_run, setup, tick)
     if devices is None:
