@@ -229,7 +229,7 @@ def findings(results: Sequence[Result]) -> list[str]:
 
 def parser() -> Parser:
     """The command line."""
-    result = Parser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    result = Parser(description=__doc__)
     result.add_argument("--env", default="NumpyCartPole-v1", help="an id with a reward threshold")
     result.add_argument("--algorithms", nargs="+", choices=STEPS, default=list(STEPS))
     result.add_argument("--seeds", nargs="+", type=natural, default=list(range(10)))

@@ -6,7 +6,6 @@ With ``--profile`` the functions in which most time is spent follow.
 
 from __future__ import annotations
 
-import argparse
 import cProfile
 import pstats
 import statistics
@@ -125,7 +124,7 @@ def _profile(run: Run) -> None:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the script; returns the process's exit code."""
-    parser = Parser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = Parser(description=__doc__)
     parser.add_argument("--env", default="NumpyCartPole-v1", help="an id with a native vector env")
     parser.add_argument("--rows", type=positive, default=32, help="env rows of the actor")
     parser.add_argument("--repeats", type=positive, default=7)

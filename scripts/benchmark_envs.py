@@ -8,7 +8,6 @@ ratios to the first contestant of the same group within one repeat.
 
 from __future__ import annotations
 
-import argparse
 import csv
 import importlib.metadata
 import importlib.util
@@ -294,12 +293,7 @@ def draw_plot(path: Path, measurements: list[Measurement]) -> None:
 
 def parser() -> Parser:
     """The command line."""
-    parse = Parser(
-        prog="benchmark_envs.py",
-        description=__doc__,
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parse = Parser(prog="benchmark_envs.py", description=__doc__, epilog=EXAMPLES)
     add = parse.add_argument
     add("--num-envs", nargs="+", type=positive, default=SIZES, metavar="N", help="numbers of environments")
     add("--repeats", type=positive, default=5, metavar="N", help="repeats of every measurement (default: 5)")

@@ -8,7 +8,6 @@ alone: about as fast as the processor can be. Compilation is outside the clock; 
 
 from __future__ import annotations
 
-import argparse
 import csv
 import importlib.util
 import statistics
@@ -245,9 +244,7 @@ def summary(found: list[Measurement]) -> list[str]:
 
 def parser() -> Parser:
     """The command line."""
-    parse = Parser(
-        prog="benchmark_q_learning.py", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parse = Parser(prog="benchmark_q_learning.py", description=__doc__)
     add = parse.add_argument
     add("--num-agents", nargs="+", type=positive, default=SIZES, metavar="N", help="numbers of agents")
     add("--repeats", type=positive, default=5, metavar="N", help="repeats of every measurement (default: 5)")

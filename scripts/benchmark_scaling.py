@@ -118,7 +118,7 @@ def place(text: str) -> tuple[str, int]:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the script; returns the process's exit code."""
-    parser = Parser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = Parser(description=__doc__)
     parser.add_argument("--env", default="NumpyCartPole-v1")
     parser.add_argument("--repeats", type=positive, default=5)
     parser.add_argument(

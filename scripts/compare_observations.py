@@ -50,7 +50,7 @@ def finished(folder: Path, steps: int) -> bool:
 
 def parser() -> Parser:
     """The command line."""
-    parse = Parser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parse = Parser(description=__doc__)
     add = parse.add_argument
     add("--observations", nargs="+", choices=KINDS, default=["state", "lidar", "partial"], metavar="KIND")
     add("--total-timesteps", type=positive, default=1_000_000, help="env steps of each run (default: 1,000,000)")

@@ -7,7 +7,6 @@ table, and ``POLICY@state`` says that it was trained on another kind of observat
 
 from __future__ import annotations
 
-import argparse
 import csv
 import json
 import sys
@@ -223,7 +222,7 @@ def write_csv(rows: list[dict[str, Any]], path: Path) -> None:
 
 def parser() -> Parser:
     """The command line."""
-    parse = Parser(description=__doc__, epilog=EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parse = Parser(description=__doc__, epilog=EXAMPLES)
     add = parse.add_argument
     add("--env", nargs="+", default=IDS, metavar="ID", help=f"default: {' '.join(IDS)}")
     add("--policies", nargs="+", default=["random", *POLICIES], metavar="[NAME=]POLICY", help="default: all scripted")

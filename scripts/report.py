@@ -1,8 +1,4 @@
-"""Write the report of a comparison anew from its files, without training.
-
-python scripts/report.py logs
-python scripts/report.py results --summary README.md
-"""
+"""Write the report of a comparison anew from its files, without training."""
 
 from __future__ import annotations
 
@@ -18,9 +14,15 @@ with extra(""):
     from gym_custom.programs.arguments import WRONG, Parser
 
 
+EXAMPLES = """examples:
+  python scripts/report.py logs
+  python scripts/report.py results --summary README.md
+"""
+
+
 def main(argv: list[str] | None = None) -> int:
     """Write ``report.html``, ``report.md`` and ``runs.csv``; 0 on success, 2 where there are no runs."""
-    parse = Parser(description=__doc__)
+    parse = Parser(description=__doc__, epilog=EXAMPLES)
     parse.add_argument("log_folder", nargs="?", type=Path, default=Path("logs"), help="the comparison's log folder")
     parse.add_argument("--gym-packages", nargs="+", default=["gym_custom"], help="modules that register the ids")
     parse.add_argument("--summary", type=Path, metavar="PAGE", help="a Markdown page that gets table and picture too")

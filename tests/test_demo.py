@@ -335,6 +335,11 @@ class TestPlay:
         assert play.main(["--env", "NumpyCartPole-v1", "--seed", "3"]) == 0
         assert capsys.readouterr().out.count("Episode") > resting
 
+    def test_without_a_screen_there_is_a_sentence(self, monkeypatch, capsys):
+        monkeypatch.setattr(play, "screen_is_there", lambda: False)
+        assert play.main(SHORT) == 2
+        assert capsys.readouterr().err.startswith("play: there is no screen here")
+
     def test_number_keys_serve_other_ids(self, press, capsys):
         press({1: [(DOWN, pygame.K_2)], 20: LEAVE})
         assert play.main(["--env", "CartPole-v1", "--seed", "1"]) == 0

@@ -132,3 +132,38 @@ def test_senseless_values_get_one_sentence_and_leave_nothing_behind(name, argume
     done = script(name, *arguments, folder=tmp_path)
     assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
     assert not list(tmp_path.iterdir())
+
+
+PROGRAMS = [[str(SCRIPTS / name)] for name in NAMES]
+PROGRAMS += [["-m", "gym_custom"], ["-m", "gym_custom", "demo"], ["-m", "agents"], ["-m", "agents", "train"]]
+QUICK = ("train_apex.py", "gym_custom", "agents")  # one of each kind of entrance; the others take their time
+ENTRANCES = [
+    pytest.param(words, id=" ".join([Path(words[0]).name, *words[1:]]), marks=() if quick else pytest.mark.slow)
+    for words in PROGRAMS
+    for quick in [words[-1].endswith(QUICK)]
+]
+
+
+@pytest.mark.parametrize("words", ENTRANCES)
+def test_a_reader_that_has_gone_ends_a_program_quietly(words):
+    command = [sys.executable, *words, "--help"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as program:
+        program.stdout.close()  # as ``head`` does
+        said = program.stderr.read()
+    assert said == ""
+    assert program.returncode in (0, 141)  # argparse may have noticed first
+
+
+@pytest.mark.parametrize("words", ENTRANCES)
+def test_closed_streams_change_no_exit_code(words):
+    for word, code in (("--help", 0), ("--nonsense", 2)):
+        command = ["sh", "-c", '"$@" <&- >&- 2>&-', "sh", sys.executable, *words, word]
+        assert subprocess.run(command, timeout=120).returncode == code
+
+
+@pytest.mark.parametrize("words", ENTRANCES)
+def test_help_fits_narrow_terminals(words, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "72")
+    done = subprocess.run([sys.executable, *words, "--help"], capture_output=True, text=True, timeout=120)
+    long = [line for line in done.stdout.splitlines() if len(line) > 72]
+    assert not [line for line in long if "python" not in line and "--" not in line]  # examples stay whole

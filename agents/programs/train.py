@@ -14,7 +14,7 @@ import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import gymnasium as gym
 import tyro
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 INTERRUPTED = 130  # what shells expect after Ctrl+C
 BAD_INPUT = 2
-DESCRIPTION = """Train Ape-X on a Gymnasium env. Where no setting is given, the id's preset holds.
+DESCRIPTION = """Train Ape-X on any Gymnasium env, by its preset.
 
 examples:
   {prog} --env {env} --total-timesteps 50000
@@ -43,7 +43,7 @@ class Options:
 
     env: str = "NumpyCartPole-v1"
     """A registered id; "package:id" imports the package that registers it."""
-    env_kwargs: tuple[str, ...] = ()
+    env_kwargs: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME:VALUE ...")] = ()
     """Arguments of the env, each NAME:VALUE."""
     total_timesteps: int = 50_000
     """Env steps of all actors together, those before a resume included."""
@@ -96,6 +96,8 @@ def parse(argv: Sequence[str], prog: str, env: str) -> Arguments:
         if stop.code:
             raise ValueError(_first_sentence(said.getvalue())) from None
         raise
+    if "--env-kwargs" in argv and not arguments.options.env_kwargs:
+        raise ValueError("--env-kwargs wants at least one NAME:VALUE")
     if arguments.options.resume is not None and (arguments.config != preset or arguments.options.env_kwargs):
         raise ValueError("a resumed run keeps its settings: give none beside --resume")
     return arguments
@@ -179,6 +181,8 @@ def main(argv: Sequence[str] | None = None, prog: str = "python -m agents train"
     except KeyboardInterrupt:
         print(f"Stopped; go on with --resume {agent.run_folder}" if agent else "Stopped before the training began")
         return INTERRUPTED
+    except BrokenPipeError:  # the reader has gone; no fault of the arguments
+        raise
     except (ValueError, TypeError, OSError, ImportError, gym.error.Error) as error:
         print(f"{Path(prog.split()[-1]).stem}: {_sentence(error)}", file=sys.stderr)
         return BAD_INPUT

@@ -10,6 +10,7 @@ import os
 import re
 import sys
 import tempfile
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -24,12 +25,19 @@ WRONG = (WrongArguments, ValueError, TypeError, OSError, ImportError, gym.error.
 """What wrong arguments raise, here and in what they name: a program answers them with one sentence."""
 
 
+class Help(argparse.HelpFormatter):
+    """Fills paragraphs to the width of the terminal; those with indented lines, such as examples, stay as they are."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        paragraphs = text.strip("\n").split("\n\n")
+        return "\n\n".join(p if "\n " in f"\n{p}" else textwrap.fill(p, width) for p in paragraphs)
+
+
 class Parser(argparse.ArgumentParser):
     """A parser whose errors are one sentence, and whose options are never guessed from their beginnings."""
 
     def __init__(self, **options: Any):
-        options.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
-        super().__init__(allow_abbrev=False, **options)
+        super().__init__(allow_abbrev=False, formatter_class=Help, **options)
 
     def error(self, message: str) -> Any:
         """Hands the sentence to `main`."""
@@ -76,9 +84,7 @@ def require_folder(path: Path) -> None:
     try:
         tempfile.TemporaryFile(dir=there).close()
     except OSError as error:
-        raise OSError(
-            error.errno, error.strerror, str(there)
-        ) from None  # the right subclass, with the folder's name
+        raise OSError(error.errno, error.strerror, str(there)) from None  # the right subclass, with the folder's name
 
 
 def find_own_modules() -> None:

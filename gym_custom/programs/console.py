@@ -14,14 +14,18 @@ BROKEN_PIPE, INTERRUPTED = 141, 130  # what shells expect
 def run(main: Callable[[], int]) -> int:
     """The exit code of ``main``.
 
-    Characters that the console lacks are replaced; Ctrl+C and a reader that has gone, such as ``head``, end the program
-    quietly.
+    Characters that the console lacks are replaced; what is said to a closed console is lost; Ctrl+C and a reader that
+    has gone, such as ``head``, end the program quietly.
     """
-    for stream in (sys.stdout, sys.stderr):
-        if stream is not None:  # it is None where it was closed
-            stream.reconfigure(errors="replace")  # type: ignore[union-attr]
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115  until the program ends
+        getattr(sys, name).reconfigure(errors="replace")
     try:
-        code = main()
+        try:
+            code: Any = main()
+        except SystemExit as stop:  # after --help
+            code = stop.code
         print(end="", flush=True)
         return code
     except BrokenPipeError:

@@ -22,7 +22,7 @@ from gym_custom.programs.arguments import (
     positive,
     require_pictures,
 )
-from gym_custom.programs.screens import open_screen
+from gym_custom.programs.screens import open_screen, screen_is_there
 from gym_custom.window import load_pygame
 
 EXAMPLES = """examples:
@@ -70,6 +70,8 @@ def main(argv: list[str] | None = None, prog: str = "python -m gym_custom play")
     try:
         arguments = parse.parse_args(argv)
         require_pictures(arguments.env)
+        if not screen_is_there():
+            raise WrongArguments("there is no screen here, so there are no keys; demo writes films without one")
         env = gym.make(arguments.env, **dict(arguments.env_kwargs), render_mode="rgb_array")
         controls = controls_of(env, arguments.env)
         fps = arguments.fps or controls.fps or int(env.metadata.get("render_fps") or 30)

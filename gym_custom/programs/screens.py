@@ -105,6 +105,13 @@ class VideoFile:
             _draft(self._path).unlink(missing_ok=True)
 
 
+def screen_is_there() -> bool:
+    """Whether windows can be seen here; pygame's display is ready afterwards."""
+    display = load_pygame().display
+    display.init()
+    return display.get_driver() != "offscreen"
+
+
 class Window:
     """Shows frames at their pace, until the window is closed or Escape is pressed."""
 
@@ -115,8 +122,7 @@ class Window:
         self._window: Any = None
 
     def __enter__(self) -> Window:
-        self._pygame.display.init()
-        if self._pygame.display.get_driver() == "offscreen":
+        if not screen_is_there():
             print("There is no screen here: --output FILE writes a GIF or an MP4.", file=sys.stderr)
         self._clock = self._pygame.time.Clock()
         return self

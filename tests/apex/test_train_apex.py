@@ -78,7 +78,9 @@ def test_arguments_of_the_env_hold_are_recorded_and_come_back(main, tmp_path):
     assert json.loads((folder / "config.json").read_text())["env_kwargs"] == recorded["env_kwargs"]
     with (folder / "evaluations.csv").open() as file:
         rows = list(csv.DictReader(file))
-    assert all(float(row["max_return"]) == 0 and float(row["mean_length"]) == 7 for row in rows)  # no pole falls so soon
+    assert all(
+        float(row["max_return"]) == 0 and float(row["mean_length"]) == 7 for row in rows
+    )  # no pole falls so soon
     assert len(rows) >= 4
 
 
@@ -105,6 +107,7 @@ def test_a_resumed_run_may_name_the_package_that_registers_its_env(main, tmp_pat
         (["--env", "NumpyCartPole-v1", "--env-kwargs", "colour:3"], "has no argument 'colour'"),
         (["--env", "NumpyCartPole-v1", "--env-kwargs", "gravity:heavy"], "'heavy'"),
         (["--env", "NumpyCartPole-v1", "--env-kwargs", "gravity"], "--env-kwargs 'gravity' is not NAME:VALUE"),
+        (["--env-kwargs"], "--env-kwargs wants at least one NAME:VALUE"),
         (["--resume", "x", "--env-kwargs", "gravity:3"], "a resumed run keeps its settings"),
         (["--resume", __file__], "Not a directory"),
         (["--env", "Pendulum-v1"], "needs Discrete actions"),
