@@ -88,7 +88,7 @@ def summary(episodes: Episodes) -> dict[str, float]:
     success = episodes.outcome == "success"
     return {
         "return": episodes.returns.mean(),
-        "+-": episodes.returns.std(ddof=1) / len(success) ** 0.5,
+        "+-": episodes.returns.std(ddof=1) / len(success) ** 0.5 if len(success) > 1 else float("nan"),
         "success": success.mean(),
         **{kind: (episodes.outcome == kind).mean() for kind in COLLISIONS},
         "while parked": episodes.hit_while_parked.mean(),
@@ -170,10 +170,12 @@ def markdown(rows: list[dict[str, Any]]) -> str:
 def _cell(name: str, value: Any) -> str:
     if isinstance(value, str):
         return value
+    if np.isnan(value):
+        return ""
     if name in ("return", "+-"):
         return f"{value:.1f}"
     if name == "time":
-        return "" if np.isnan(value) else f"{value:.1f} s"
+        return f"{value:.1f} s"
     return f"{value:.3f}" if name == "SPL" else f"{100 * value:.1f} %"
 
 

@@ -54,6 +54,8 @@ def test_episodes_are_those_of_the_single_env(env_id):
 
 
 def test_the_command_prints_the_table_and_writes_all_digits(tmp_path, capsys):
+    assert evaluate_robots.main(["--env", "MyEnv-v0", "--policies", "parked", "--episodes", "1"]) == 0
+    assert capsys.readouterr().out.splitlines()[2].startswith("| MyEnv-v0 | parked | -20.0 |  | 0.0 % |")
     arguments = ["--env", "MyEnv-v0", "--policies", "parked", "still=parked", "--episodes", "3"]
     assert evaluate_robots.main([*arguments, "--output", str(tmp_path / "new" / "table.csv")]) == 0
     lines = capsys.readouterr().out.splitlines()

@@ -1,7 +1,7 @@
 """Scripted policies: baselines for demos, tests and tables, from doing nothing to planning with hidden knowledge.
 
-Each is a function ``(params, state) -> actions`` of a batch of states, for the discrete actions; `ScriptedPolicy`
-makes a model with stable-baselines3's ``predict`` of it, for one environment or a vector environment.
+Each is a function ``(params, state) -> actions`` of a batch of states, in discrete actions; `ScriptedPolicy` makes a
+model with stable-baselines3's ``predict`` of it, for one environment or a vector environment of either kind of action.
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from gymnasium import spaces
 
-from gym_custom.arguments import legal_choice
+from gym_custom.arguments import legal_choice, shown
 from gym_custom.my_env.dynamics import discrete_command, wrap
 from gym_custom.my_env.lidar import scan
 from gym_custom.my_env.state import State
@@ -71,20 +72,33 @@ class ScriptedPolicy:
 
     Args:
         name: One of POLICIES.
-        env: A `MyEnv` or `MyVectorEnv`, wrapped or not, with discrete actions.
+        env: A `MyEnv` or `MyVectorEnv`, wrapped or not.
+
+    Raises:
+        ValueError: There is no policy of this name.
+        TypeError: The environment is another one.
     """
 
     def __init__(self, name: str, env: Any):
         self._policy, self._env = POLICIES[legal_choice("policy", name, POLICIES)], env.unwrapped
+        if getattr(self._env, "world", None) != "gym_custom.my_env:make_world":
+            raise TypeError(f"the policy {name!r} drives a MyEnv or a MyVectorEnv, not {shown(env)}")
+        self._batched = hasattr(self._env, "num_envs")
+        space = self._env.single_action_space if self._batched else self._env.action_space
+        self._continuous = isinstance(space, spaces.Box)
 
     def predict(
         self, observation: Any, state: Any = None, episode_start: Any = None, deterministic: bool = True
     ) -> Any:
         """The action, or the actions of all rows, and None; what is asked is the environment's present state."""
-        present, batched = self._env.get_state().state, hasattr(self._env, "num_envs")
-        rows = present if batched else State(*(np.asarray(leaf)[..., None] for leaf in present))
+        present = self._env.get_state().state
+        rows = present if self._batched else State(*(np.asarray(leaf)[..., None] for leaf in present))
         actions = self._policy(self._env._params, rows)
-        return (actions if batched else int(actions[0])), None
+        if self._continuous:
+            actions = np.stack([actions // 3 - 1.0, 1.0 - actions % 3], axis=-1).astype(np.float32)  # (N, 2)
+        if self._batched:
+            return actions, None
+        return (actions[0] if self._continuous else int(actions[0])), None
 
 
 def goal_bearing(state: State) -> np.ndarray:

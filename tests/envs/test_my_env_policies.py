@@ -1,5 +1,7 @@
 """The scripted policies: their mean returns guard the meaning of the threshold."""
 
+from functools import partial
+
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -61,6 +63,25 @@ def test_one_environment_gets_the_action_of_its_row():
         assert env.action_space.contains(action)
 
 
-def test_unknown_policies_are_refused():
+@pytest.mark.parametrize("vector", [False, True])
+def test_a_policy_drives_alike_with_continuous_actions(vector):
+    places = []
+    for continuous in (False, True):
+        make = partial(gym.make_vec, num_envs=2) if vector else gym.make
+        env = make("MyEnv-v0", continuous=continuous)
+        env.reset(seed=5)
+        policy = ScriptedPolicy("look_ahead", env)
+        for _ in range(25):
+            action = policy.predict(None)[0]
+            assert env.action_space.contains(action)
+            env.step(action)
+        places.append(env.unwrapped.get_state().state.position)
+    assert np.array_equal(*places)
+
+
+def test_unknown_policies_and_foreign_environments_are_refused():
     with pytest.raises(ValueError, match="'dance'"):
         ScriptedPolicy("dance", gym.make("MyEnv-v0"))
+    for env in (gym.make("GridWorld-v0"), gym.make_vec("MyEnv-v0", num_envs=2, vectorization_mode="sync")):
+        with pytest.raises(TypeError, match="drives a MyEnv or a MyVectorEnv, not "):
+            ScriptedPolicy("parked", env)
