@@ -19,8 +19,9 @@ _DEFAULT = dynamics.Params()
 _INTEGRATORS = {"euler": dynamics.euler, "semi-implicit": dynamics.semi_implicit}
 _PRECISIONS = {"float64": np.float64, "float32": np.float32}
 _MAY_BE_ZERO = ("gravity", "force_mag", "cart_friction")
-_LEAST, _MOST = 1e-12, 1e9
-"""Between these no step of a running episode leaves the range of a float64."""
+_FARTHEST = 1e9  # from zero, of a start that is asked for
+_RANGES = {"float64": (1e-12, 1e9), "float32": (1e-3, 1e3)}
+"""Between these no step of a running episode leaves the range of numbers of that precision."""
 
 
 def make_world(
@@ -54,8 +55,10 @@ def make_world(
         "theta_threshold": theta_threshold,
         "cart_friction": cart_friction,
     }
+    dtype = _PRECISIONS[legal_choice("precision", precision, _PRECISIONS)]
+    least, most = _RANGES[precision]
     for name, value in numbers.items():
-        numbers[name] = legal_number(name, value, 0.0 if name in _MAY_BE_ZERO else _LEAST, _MOST)
+        numbers[name] = legal_number(name, value, 0.0 if name in _MAY_BE_ZERO else least, most)
     sutton_barto_reward = legal_flag("sutton_barto_reward", sutton_barto_reward)
     step_reward, fall_reward = (0.0, -1.0) if sutton_barto_reward else (1.0, 1.0)
     params = dynamics.Params(**numbers, step_reward=step_reward, fall_reward=fall_reward)
@@ -71,7 +74,7 @@ def make_world(
         reset_with=reset_with,
         draw=draw,
         scalar=True,
-        dtype=_PRECISIONS[legal_choice("precision", precision, _PRECISIONS)],
+        dtype=dtype,
         render_fps=max(1, round(1 / params.tau)),
     )
 
@@ -101,8 +104,8 @@ def _option(name: str, value: Any) -> float:
         number = float(value)
     except (TypeError, ValueError, OverflowError):
         number = math.nan
-    if not -_MOST <= number <= _MOST:
-        raise ValueError(f"options[{name!r}] must be a number from {-_MOST:g} to {_MOST:g}, not {value!r}")
+    if not -_FARTHEST <= number <= _FARTHEST:
+        raise ValueError(f"options[{name!r}] must be a number from {-_FARTHEST:g} to {_FARTHEST:g}, not {value!r}")
     return number
 
 
@@ -157,6 +160,8 @@ class CartPoleEnv(SingleEnv):
     | `cart_friction` | 0.0 | N s/m between cart and track |
     | `sutton_barto_reward` | False | see Rewards |
     | `precision` | "float64" | or "float32": the vector environment is faster, each step within 1e-5 |
+
+    Numbers are from 1e-12 to 1e9, with `precision="float32"` from 0.001 to 1000; gravity, force and friction may be 0.
 
     ## Vectorized environment
     `gymnasium.make_vec("NumpyCartPole-v1", num_envs=N)` makes a `CartPoleVectorEnv`.

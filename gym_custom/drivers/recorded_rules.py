@@ -11,7 +11,8 @@ import numpy as np
 from gymnasium import spaces
 
 from gym_custom.drivers.state_layout import StateLayout
-from gym_custom.recording.binding import Plan, Scratch, bind
+from gym_custom.recording.binding import Scratch, bind
+from gym_custom.recording.calls import Plan
 from gym_custom.recording.memory import aligned_zeros
 from gym_custom.recording.program import Program, record
 from gym_custom.recording.symbols import Symbol

@@ -5,23 +5,21 @@ The calls are the rule's own operations in the rule's own order, so the bits are
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
+from gym_custom.recording.calls import SPECIAL, Plan, called, copied, put, same
 from gym_custom.recording.memory import aligned_zeros
 from gym_custom.recording.program import Program, symbols
-from gym_custom.recording.symbols import Call, Instruction, Shape, Symbol
+from gym_custom.recording.symbols import Instruction, Shape, Symbol
 
 _MANY = 512
 """Numbers from which on `where` chooses by bits: masked copies wait for each branch that they guess wrongly."""
 
 _LARGE = 20_000
 """Bytes from which on a value is written over an operand; for small ones NumPy takes longer to do so."""
-
-Plan = list[tuple[Callable[..., Any], tuple[Any, ...]]]
-"""Calls to be made one after the other."""
 
 
 def bind(program: Program, inputs: Sequence[np.ndarray], outputs: Sequence[np.ndarray], scratch: Scratch) -> Plan:
@@ -205,7 +203,7 @@ class Binding:
         if found.size == 0 or np.may_share_memory(found, array):
             return found
         copy = np.empty(found.shape, found.dtype)  # memory that is not in order cannot be looked at in this way
-        self.plan.append((_copy, (call, array, copy)))
+        self.plan.append((called, (call, array, copy)))
         return copy
 
     def _perform(self, instruction: Instruction, arrays: list[Any], out: np.ndarray) -> None:
@@ -217,13 +215,13 @@ class Binding:
         elif name == "where" and out.size >= _MANY and _choosable(arrays, out):
             self._choose(arrays[0], arrays[1], arrays[2], out)
         elif name == "where" and same(arrays[2], out):
-            self.plan.append((_put, (out, arrays[1], arrays[0])))
+            self.plan.append((put, (out, arrays[1], arrays[0])))
         elif name == "reduce":
             self.plan.append((getattr(np, arrays[1].name).reduce, (arrays[0], *arrays[1].arguments, None, out)))
         elif name == "call":
-            self.plan.append((_copy, (arrays[-1], *arrays[:-1], out)))
+            self.plan.append((called, (arrays[-1], *arrays[:-1], out)))
         else:
-            self.plan.append((_SPECIAL.get(name) or getattr(np, name), (*arrays, out)))
+            self.plan.append((SPECIAL.get(name) or getattr(np, name), (*arrays, out)))
 
     def _choose(self, condition: np.ndarray, a: np.ndarray, b: np.ndarray, out: np.ndarray) -> None:
         """`where` without branches: b ^ ((a ^ b) & mask), whose mask has all bits set where the condition holds."""
@@ -261,52 +259,3 @@ def _slots(instruction: Instruction) -> Iterator[tuple[Any, Any]]:
 def _without_axis(index: Any, axis: int) -> Any:
     """The same place for an array that lacks this axis of length 1."""
     return (*index[:axis], index[axis].start or 0, *index[axis + 1 :], ...)
-
-
-def same(a: Any, b: np.ndarray) -> bool:
-    """Whether two arrays are the same memory in the same order."""
-    if not isinstance(a, np.ndarray) or a.dtype != b.dtype:
-        return False
-    alike = a.shape == b.shape and a.strides == b.strides
-    return alike and a.__array_interface__["data"] == b.__array_interface__["data"]
-
-
-def _where(condition: np.ndarray, a: np.ndarray, b: np.ndarray, out: np.ndarray) -> None:
-    np.copyto(out, b)
-    np.copyto(out, a, where=condition)
-
-
-def _put(out: np.ndarray, a: np.ndarray, condition: np.ndarray) -> None:
-    np.copyto(out, a, where=condition)
-
-
-def copied(x: np.ndarray, out: np.ndarray) -> None:
-    """Copies whatever the dtypes."""
-    np.copyto(out, x, casting="unsafe")
-
-
-def _copy(call: Call, *arrays: np.ndarray) -> None:
-    arrays[-1][...] = call(*arrays[:-1])
-
-
-def _take(table: np.ndarray, index: np.ndarray, out: np.ndarray) -> None:
-    table.take(index, out=out, mode="wrap")
-
-
-def largest(a: np.ndarray, b: np.ndarray, out: np.ndarray) -> None:
-    """``numpy.maximum``."""
-    np.maximum(a, b, out=out)  # as a third positional argument NumPy 2.4 would warn
-
-
-def least(a: np.ndarray, b: np.ndarray, out: np.ndarray) -> None:
-    """``numpy.minimum``."""
-    np.minimum(a, b, out=out)
-
-
-_SPECIAL: dict[str, Callable[..., None]] = {
-    "where": _where,
-    "astype": copied,
-    "take": _take,
-    "maximum": largest,
-    "minimum": least,
-}

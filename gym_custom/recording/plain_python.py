@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from gym_custom.recording.binding import Binding, Scratch, copied, largest, least, same
+from gym_custom.recording.binding import Binding, Scratch
+from gym_custom.recording.calls import copied, largest, least, same
 from gym_custom.recording.program import Program, symbols
 from gym_custom.recording.symbols import Instruction, Symbol
 

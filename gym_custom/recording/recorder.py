@@ -72,14 +72,21 @@ class Recorder:
         return self.write(name, fixed, dtypes[-1], np.broadcast_shapes(*(operand.shape for operand in fixed)))
 
     def where(self, condition: Any, a: Any, b: Any) -> Any:
-        """``numpy.where``; of two equal constants it is that constant."""
+        """``numpy.where``; where the condition is a constant it is what that chooses, of two equal constants that."""
         if not isinstance(condition, Symbol):
-            raise NotRecordable("where on a constant")
+            return self._choose(condition, a, b)
         if not isinstance(a, Symbol) and not isinstance(b, Symbol) and np.ndim(a) == 0 and _identical(a, b):
             return np.where(np.True_, a, b)[()]
         example = np.where(_example(condition), _example(a), _example(b))
         fixed = (operand if isinstance(operand, Symbol) else np.asarray(operand, example.dtype) for operand in (a, b))
         return self.write("where", (condition, *fixed), example.dtype, example.shape)
+
+    def _choose(self, condition: Any, a: Any, b: Any) -> Any:
+        """``numpy.where`` on a constant: what is not chosen need not be computed."""
+        example = np.where(condition, _example(a), _example(b))
+        if np.ndim(condition) or np.shape(chosen := a if condition else b) != example.shape:
+            raise NotRecordable("where on constants that differ")
+        return self.astype(chosen, example.dtype)
 
     def astype(self, x: Any, dtype: Any) -> Any:
         """The same value in another dtype."""

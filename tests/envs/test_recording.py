@@ -166,6 +166,22 @@ def test_equal_operations_are_recorded_once_and_useless_ones_not_at_all():
     assert program.outputs[1] == 1.0
 
 
+@pytest.mark.parametrize("drags", [False, True, np.True_])
+def test_what_a_constant_condition_does_not_choose_is_not_computed(drags):
+    def rule(xp, a, b):
+        return (xp.where(drags, a * 0.1, xp.sin(a)), xp.where(drags, 1.0, 2), xp.where(drags, a, b))
+
+    program = record(rule, [np.float32, np.float64])
+    names = {instruction.name for instruction in program.instructions}
+    assert names == ({"multiply", "astype"} if drags else {"sin"})
+    a, b = np.array([0.1, 0.7, -3.0], np.float32), np.array([1.0, 2.0, 3.0])
+    outputs = [np.empty(3, np.float32), np.empty(3), np.empty(3)]
+    for function, operands in bind(program, [a, b], outputs, Scratch()):
+        function(*operands)
+    for output, expected in zip(outputs, rule(np, a, b), strict=True):
+        assert (output == expected).all()
+
+
 def test_buffers_are_used_again():
     def rule(xp, a):
         for _ in range(50):
@@ -200,6 +216,7 @@ def test_tables_are_looked_up():
         lambda xp, a: (np.sum(a),),
         lambda xp, a: (a**2,),
         lambda xp, a: (xp.cumsum(a),),
+        lambda xp, a: (xp.where(np.array([True, False]), a, 0.0),),
     ],
 )
 def test_what_cannot_be_recorded_is_said_so(rule):
