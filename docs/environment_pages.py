@@ -12,6 +12,7 @@ import inspect
 import itertools
 import sys
 import tempfile
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -66,7 +67,9 @@ def ids() -> list[str]:
 def page(env_id: str) -> str:
     """The Markdown of one id."""
     spec = gym.spec(env_id)
-    env: Any = gym.make(env_id, disable_env_checker=True)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "(?s).*is out of date", DeprecationWarning)  # v0 is here to stay
+        env: Any = gym.make(env_id, disable_env_checker=True)
     lead, _, rest = inspect.getdoc(class_of(spec)).partition("\n\n")  # type: ignore[union-attr]
     caption, policy = described(env_id)
     return PAGE.format(

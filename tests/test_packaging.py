@@ -147,6 +147,12 @@ def test_with_the_core_alone_all_worlds_keep_their_contract(version, python, whe
     lacking = subprocess.run([inside, "-m", "agents", "train"], capture_output=True, text=True, cwd=empty)
     assert (lacking.returncode, lacking.stderr.count("\n")) == (2, 1)
     assert "[agents]" in lacking.stderr
+    for package, code in (("agents.apex", "from agents.apex import ApeX"), ("agents.sb3", "import agents.sb3")):
+        lacking = subprocess.run([inside, "-c", code], capture_output=True, text=True, cwd=empty)
+        said = lacking.stderr.splitlines()[-1]
+        assert said.startswith(f"ModuleNotFoundError: {package} needs ")
+        assert "[agents]" in said
+    run(inside, "-c", "from agents.replay import PrioritizedMemory; from agents.tabular import QLearning", cwd=empty)
     run(
         inside, "-c", "from agents import pretrained; pretrained.load('NumpyCartPole-v1').predict([0.0] * 4)", cwd=empty
     )

@@ -6,6 +6,7 @@ import ast
 import builtins
 import re
 import sys
+from pathlib import Path
 
 import gymnasium as gym
 import pytest
@@ -34,6 +35,28 @@ def test_the_code_of_a_page_runs(page, tmp_path, monkeypatch):
 def test_links_and_pictures_lead_somewhere(page):
     targets = re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text(encoding="utf-8"))
     assert not [t for t in targets if not t.startswith("http") and not (page.parent / t).exists()]
+
+
+def headings(page: Path) -> set[str]:
+    """The anchors of a page's headings, as GitHub and MyST make them."""
+    text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    titles = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_anchors_are_headings(page):
+    anchors = re.findall(r"\]\(([^)#:]*)#([^)]+)\)", page.read_text(encoding="utf-8"))
+    assert not [(t, a) for t, a in anchors if a not in headings(page.parent / t if t else page)]
+
+
+SITES = re.compile(r"https://arxiv\.org/abs/\d{4}\.\d{5}")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_to_other_sites_are_of_a_known_form(page):
+    links = re.findall(r"https?://[^)\s>`\"]+", page.read_text(encoding="utf-8"))
+    assert not [link for link in links if not SITES.fullmatch(link)]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

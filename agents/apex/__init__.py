@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from agents.apex.config import ApeXConfig
 from agents.apex.spawned import reads_script
+from agents.extras import missing_extra
 
 if TYPE_CHECKING:
     from agents.apex.agent import ApeX
@@ -23,8 +24,10 @@ def __getattr__(name: str) -> Any:
 
 
 def _apex() -> type[ApeX]:
-    from agents.apex.agent import ApeX
-
+    try:
+        from agents.apex.agent import ApeX
+    except ModuleNotFoundError as error:
+        raise missing_extra("agents.apex", error) from None
     return ApeX
 
 
