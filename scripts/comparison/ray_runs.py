@@ -121,7 +121,10 @@ def cluster(address: str | None) -> Iterator[int]:
     if address is not None:
         _require_answer(address)
     code = {"py_modules": [str(ROOT / name) for name in TRAVELLING]}
-    ray.init(address=address, runtime_env=code, log_to_driver=False, include_dashboard=False)
+    if address is None and "RAY_ADDRESS" not in os.environ:  # without a word Ray might wait for one that has ended
+        ray.init(address="local", runtime_env=code, log_to_driver=False, include_dashboard=False)
+    else:
+        ray.init(address=address, runtime_env=code, log_to_driver=False)
     try:
         yield int(ray.cluster_resources().get("CPU", 1))
     finally:
