@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agents.tabular import QLearning, epsilon_greedy, q_update
-from agents.tabular.q_learning import state_index, table_shape, visit_rate
+from agents.tabular.equations import visit_rate
+from agents.tabular.tables import state_index, table_shape
 
 
 class Corridor(gym.Env):
@@ -167,10 +168,11 @@ def test_state_numbers_are_row_major():
         ({"discount": -0.1}, "discount .* -0.1"),
         ({"epsilon": float("nan")}, "epsilon .* nan"),
         ({"epsilon": np.zeros(3)}, r"\(3,\)"),
+        ({"epsilon": "a"}, "epsilon .* 'a'"),
     ],
 )
 def test_senseless_settings_are_refused(kwargs, match):
-    with pytest.raises(ValueError, match=match):
+    with pytest.raises((TypeError, ValueError), match=match):
         QLearning("FrozenLake-v1", **kwargs)
 
 
@@ -179,7 +181,23 @@ def test_infinite_spaces_and_senseless_lengths_are_refused():
         QLearning("CartPole-v1")
     with pytest.raises(TypeError, match="Discrete action"):
         QLearning("Pendulum-v1")
+    for wrong in (None, 3, object()):
+        with pytest.raises(TypeError, match="env must be an env, a vector env or an id"):
+            QLearning(wrong)
     agent = QLearning("FrozenLake-v1")
-    for wrong in ({}, {"total_timesteps": 5, "num_episodes": 5}, {"total_timesteps": 0}):
+    for wrong in ({}, {"total_timesteps": 5, "num_episodes": 5}):
         with pytest.raises(ValueError, match="one of total_timesteps and num_episodes"):
             agent.learn(**wrong)
+    for wrong, error in ((0, ValueError), (-1, ValueError), (1.5, TypeError), ("a", TypeError), (True, TypeError)):
+        for name in ("total_timesteps", "num_episodes"):
+            with pytest.raises(error, match=f"{name} must be .* got {wrong!r}"):
+                agent.learn(**{name: wrong})
+
+
+@pytest.mark.parametrize("wrong", [[9, 9], [5, 0], [-1, 0], [0.5, 1], [1], "a", [[0, 0], [0, 5]]], ids=str)
+def test_predict_refuses_what_is_no_observation(wrong):
+    agent = QLearning("GridWorld-v0")
+    with pytest.raises(ValueError, match=r"MultiDiscrete\(\[5 5\]\), got"):
+        agent.predict(wrong)
+    assert agent.predict([4, 4])[0] == 0
+    assert agent.predict(np.zeros((3, 2), int))[0].tolist() == [0, 0, 0]
