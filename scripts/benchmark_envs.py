@@ -10,44 +10,27 @@ from __future__ import annotations
 
 import csv
 import importlib.metadata
-import importlib.util
 import platform
 import statistics
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import gymnasium as gym
-import numpy as np
+from benchmarks.environments import CONTESTANTS, Contestant, Play, installed_peers
 from comparison.provenance import processor
 from extras import run
 from jax_device import on_device
 
-import gym_custom
 from gym_custom.programs.arguments import Parser, WrongArguments, positive
 
-assert gym_custom.World  # the import registers the ids
-
 SIZES = [1, 16, 128, 1_024, 8_192, 65_536]
-Play = Callable[[int], float]
-"""Makes so many steps and returns how many transitions that were."""
 
 EXAMPLES = """examples:
   python scripts/benchmark_envs.py
   python scripts/benchmark_envs.py --num-envs 1 1024 65536 --repeats 7
   python scripts/benchmark_envs.py --peers --output results/speed
 """
-
-
-class Contestant(NamedTuple):
-    """Something to be measured."""
-
-    group: str  # ratios are to the first of the same group
-    name: str
-    make: Callable[[int], Play]  # from the number of environments
-    most: int = 65_536  # environments that are worth the wait
 
 
 class Measurement(NamedTuple):
@@ -58,143 +41,6 @@ class Measurement(NamedTuple):
     num_envs: int
     rates: list[float]
     ratios: list[float]
-
-
-# --- contestants
-
-
-def single(env_id: str) -> Callable[[int], Play]:
-    """One environment, without wrappers."""
-
-    def make(num_envs: int) -> Play:
-        env = gym.make(env_id).unwrapped
-        choices = np.random.default_rng(0).integers(env.action_space.n, size=4_096).tolist()  # type: ignore[attr-defined]
-        env.reset(seed=0)
-
-        def play(steps: int) -> float:
-            step, reset = env.step, env.reset
-            for t in range(steps):
-                result = step(choices[t % 4_096])
-                if result[2] or result[3]:
-                    reset()
-            return steps
-
-        return play
-
-    return make
-
-
-def vector(env_id: str, **kwargs: Any) -> Callable[[int], Play]:
-    """A vector environment in NEXT_STEP mode."""
-
-    def make(num_envs: int) -> Play:
-        return steps_of(gym.make_vec(env_id, num_envs=num_envs, **kwargs), num_envs)
-
-    return make
-
-
-def envpool(num_envs: int) -> Play:
-    """EnvPool's CartPole on all processors."""
-    import envpool as pool
-
-    return steps_of(pool.make("CartPole-v1", env_type="gymnasium", num_envs=num_envs, seed=0), num_envs, seeded=False)
-
-
-def steps_of(env: Any, num_envs: int, seeded: bool = True) -> Play:
-    """Plays a vector environment; how many of its rows begin anew is counted once, before the clock starts."""
-    space = getattr(env, "single_action_space", env.action_space)
-    choices = np.random.default_rng(0).integers(space.n, size=(16, num_envs))
-    env.reset(seed=0) if seeded else env.reset()
-    counted = max(50, min(1_000, 100_000 // num_envs))
-    ended = sum(int(np.sum(result[2] | result[3])) for result in (env.step(choices[t % 16]) for t in range(counted)))
-    real = 1.0 - ended / (counted * num_envs)
-
-    def play(steps: int) -> float:
-        step = env.step
-        for t in range(steps):
-            step(choices[t % 16])
-        return steps * num_envs * real
-
-    return play
-
-
-def gymnax_cartpole(num_envs: int) -> Play:
-    """Gymnax's CartPole in a compiled scan."""
-    import gymnax
-    import jax
-
-    env, params = gymnax.make("CartPole-v1")
-    reset, step = jax.vmap(env.reset, (0, None)), jax.vmap(env.step, (0, 0, 0, None))
-
-    @jax.jit
-    def run(key):
-        _, state = reset(jax.random.split(key, num_envs), params)
-
-        def body(carry, key):
-            state, total = carry
-            key, other = jax.random.split(key)
-            actions = jax.random.randint(other, (num_envs,), 0, 2)
-            obs, state, reward, *_ = step(jax.random.split(key, num_envs), state, actions, params)
-            return (state, total + reward.sum() + obs.sum()), None
-
-        return jax.lax.scan(body, (state, 0.0), jax.random.split(key, 256))[0][1]
-
-    return compiled(run, num_envs)
-
-
-def own_jax(name: str) -> Callable[[int], Play]:
-    """Our own rules in JAX, by `functional.rollout`."""
-
-    def make(num_envs: int) -> Play:
-        import jax
-        import jax.numpy as jnp
-
-        from gym_custom import functional
-
-        env = functional.make(name)
-
-        def act(obs, u):
-            return jnp.floor(u * env.action_space.n).astype(jnp.int32)
-
-        return compiled(jax.jit(lambda key: functional.rollout(env, act, key, num_envs, 256).reward_sum), num_envs)
-
-    return make
-
-
-def compiled(run: Any, num_envs: int) -> Play:
-    """Plays a compiled function of 256 steps."""
-    import jax
-
-    def play(steps: int) -> float:
-        rounds = max(1, steps // 256)
-        for i in range(rounds):
-            jax.block_until_ready(run(jax.random.PRNGKey(i)))
-        return rounds * 256 * num_envs
-
-    return play
-
-
-CONTESTANTS = [
-    Contestant("CartPole, single", "Gymnasium CartPole-v1", single("CartPole-v1"), most=1),
-    Contestant("CartPole, single", "NumpyCartPole-v1", single("NumpyCartPole-v1"), most=1),
-    Contestant("grid, single", "Gymnasium FrozenLake-v1", single("FrozenLake-v1"), most=1),
-    Contestant("grid, single", "GridWorld-v0", single("GridWorld-v0"), most=1),
-    Contestant("robot, single", "MyEnv-v0", single("MyEnv-v0"), most=1),
-    Contestant("vector", "Gymnasium CartPoleVectorEnv", vector("CartPole-v1")),
-    Contestant("vector", "NumpyCartPole-v1", vector("NumpyCartPole-v1")),
-    Contestant("vector", "NumpyCartPole-v1, float32", vector("NumpyCartPole-v1", precision="float32")),
-    Contestant(
-        "vector", "NumpyCartPole-v1, SyncVectorEnv", vector("NumpyCartPole-v1", vectorization_mode="sync"), most=1_024
-    ),
-    Contestant("vector", "GridWorld-v0", vector("GridWorld-v0")),
-    Contestant("vector", "MyEnv-v0", vector("MyEnv-v0"), most=8_192),
-]
-PEERS = [
-    ("envpool", Contestant("vector", "EnvPool CartPole-v1", envpool, most=8_192)),
-    ("gymnax", Contestant("vector", "gymnax CartPole-v1 (JAX)", gymnax_cartpole)),
-    ("jax", Contestant("vector", "NumpyCartPole-v1 (JAX)", own_jax("NumpyCartPole-v1"))),
-    ("jax", Contestant("vector", "MyEnv-v0 (JAX)", own_jax("MyEnv-v0"), most=8_192)),
-]
 
 
 # --- measuring
@@ -276,8 +122,9 @@ def draw_plot(path: Path, measurements: list[Measurement]) -> None:
     from matplotlib import pyplot as plt
 
     figure, axes = plt.subplots(figsize=(8, 5), layout="constrained")
-    for name in dict.fromkeys(found.name for found in measurements if found.group == "vector"):
-        points = [found for found in measurements if found.name == name and found.group == "vector"]
+    vectors = [found for found in measurements if "single" not in found.group]
+    for name in dict.fromkeys(found.name for found in vectors):
+        points = [found for found in vectors if found.name == name]
         sizes, medians = [p.num_envs for p in points], [statistics.median(p.rates) for p in points]
         ours = name.startswith(("Numpy", "Grid", "MyEnv"))
         (line,) = axes.loglog(sizes, medians, marker="o" if ours else "s", ls="-" if ours else "--", label=name)
@@ -302,17 +149,6 @@ def parser() -> Parser:
     add("--device", choices=["cpu", "gpu"], help="where JAX runs (default: its own choice)")
     add("--output", type=Path, default=Path("results/benchmark_envs"), metavar="FOLDER", help="for CSV and plot")
     return parse
-
-
-def installed_peers() -> list[Contestant]:
-    """The peers that can be imported; of each other one a line says so."""
-    found = []
-    for library, contestant in PEERS:
-        if importlib.util.find_spec(library) is None:
-            print(f"without {contestant.name}: {library} is not installed")
-        else:
-            found.append(contestant)
-    return found
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 MISSING, INTERRUPTED = 2, 130
-OWN = ("agents", "comparison", "gym_custom")
+OWN = ("agents", "benchmarks", "comparison", "gym_custom")
 
 
 @contextmanager

@@ -12,6 +12,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[1] / "scripts"))
 
 import benchmark_envs
+from benchmarks import environments
 
 
 def test_it_prints_a_table_and_writes_csv_and_plot(tmp_path, capsys):
@@ -37,8 +38,8 @@ def test_rates_are_transitions_over_time_and_ratios_within_a_repeat(monkeypatch)
     clock = iter(np.arange(0.0, 1_000.0, 0.5))
     monkeypatch.setattr(benchmark_envs.time, "perf_counter", lambda: next(clock))
 
-    def contestant(name: str, each: int) -> benchmark_envs.Contestant:
-        return benchmark_envs.Contestant("g", name, lambda num_envs: lambda steps: steps * num_envs * each)
+    def contestant(name: str, each: int) -> environments.Contestant:
+        return environments.Contestant("g", name, lambda num_envs: lambda steps: steps * num_envs * each)
 
     found = benchmark_envs.measure([contestant("a", 1), contestant("b", 3)], num_envs=4, repeats=3, seconds=0.5)
     assert [m.rates for m in found] == [[8.0] * 3, [24.0] * 3]
@@ -47,7 +48,7 @@ def test_rates_are_transitions_over_time_and_ratios_within_a_repeat(monkeypatch)
 
 def test_rows_that_begin_anew_are_not_counted():
     """Limited to four steps, every fifth step of a row is none."""
-    play = benchmark_envs.vector("GridWorld-v0", max_episode_steps=4, layout=["S...........G"])(10)
+    play = environments.vector("GridWorld-v0", max_episode_steps=4, layout=["S...........G"])(10)
     assert play(100) == pytest.approx(100 * 10 * 0.8, rel=0.01)
 
 
@@ -58,6 +59,14 @@ def test_senseless_arguments_get_one_sentence(argument, capsys):
 
 
 def test_missing_peers_are_named(monkeypatch, capsys):
-    monkeypatch.setattr(benchmark_envs.importlib.util, "find_spec", lambda name: None)
-    assert benchmark_envs.installed_peers() == []
+    monkeypatch.setattr(environments.importlib.util, "find_spec", lambda name: None)
+    assert environments.installed_peers() == []
     assert "EnvPool CartPole-v1: envpool is not installed" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("make", [environments.jax_step, environments.jax_rollout])
+def test_what_runs_in_jax_counts_its_steps(make):
+    pytest.importorskip("jax", reason="JAX is not installed: pip install gym_custom[jax]")
+    length = environments.scan_length(16_000)
+    assert make("GridWorld-v0")(16_000)(2 * length) == 2 * length * 16_000
