@@ -20,6 +20,7 @@ import gymnasium as gym
 
 from agents import pretrained
 from gym_custom.programs import demo
+from gym_custom.programs.screens import few_colors
 
 FOLDER = Path(__file__).parent / "envs"
 FILMS = Path(__file__).parent / "images" / "envs"
@@ -163,7 +164,7 @@ def shrink(found: Any, path: Path) -> None:
     kept = [*range(0, len(frames) - 1, step), len(frames) - 1]
     size = (WIDTH, round(WIDTH * frames[0].height / frames[0].width))
     small = [frames[i].resize(size, Image.Resampling.LANCZOS) for i in kept]
-    palette = small[len(small) // 2].quantize(48, method=Image.Quantize.MAXCOVERAGE, kmeans=2)
+    palette = few_colors(small[len(small) // 2], 75, method=Image.Quantize.MAXCOVERAGE, kmeans=2)
     first, *rest = [frame.quantize(palette=palette, dither=Image.Dither.NONE) for frame in small]
     durations = [sum(times[a:b]) for a, b in zip(kept, [*kept[1:], len(frames)], strict=True)]
     path.parent.mkdir(parents=True, exist_ok=True)

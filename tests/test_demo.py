@@ -278,6 +278,18 @@ def test_walls_leave_few_places_empty(count, columns):
     assert (wall.shape[1] - screens._GAP) // (600 + screens._GAP) == columns
 
 
+def test_a_gif_keeps_the_colors_of_a_legend(tmp_path):
+    frame = np.random.default_rng(0).integers(0, 80, (200, 300, 3), np.uint8)  # thousands of colors, none of them ours
+    colors = [screens.Palette.ACCENT, screens.Palette.GOAL, screens.Palette.SECOND]
+    for place, color in enumerate(colors):
+        frame[10:13, 20 * place : 20 * place + 3] = color
+    with screens.GifFile(tmp_path / "a.gif", 10) as file:
+        file.show(frame)
+    with Image.open(tmp_path / "a.gif") as film:
+        found = np.asarray(film.convert("RGB"))
+    assert [tuple(found[11, 20 * place + 1]) for place in range(3)] == colors
+
+
 def test_shrinking_takes_means():
     frame = np.zeros((4, 5, 3), np.uint8)
     frame[:2, 0] = 100

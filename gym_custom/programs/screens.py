@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import itertools
 import math
 import os
 import sys
@@ -57,8 +58,8 @@ class GifFile:
             errors: Any = self._difference(found.convert("RGB"), picture).getextrema()
             if max(high for _, high in errors) <= _TOLERANCE:
                 return found
-        self._palette = picture.quantize(_COLORS, dither=plain)
-        return self._palette
+        self._palette = few_colors(picture, _COLORS)
+        return picture.quantize(palette=self._palette, dither=plain)
 
     def __exit__(self, kind: type[BaseException] | None, error: Any, trace: TracebackType | None) -> None:
         if self._frames and kind in (None, KeyboardInterrupt):
@@ -66,6 +67,19 @@ class GifFile:
             first, *rest = self._frames
             first.save(draft, save_all=True, append_images=rest, duration=_milliseconds(self._fps), loop=0)
             os.replace(draft, self._path)
+
+
+def few_colors(picture: Any, count: int, **how: Any) -> Any:
+    """A picture of Pillow whose palette has so many colors of another one, the worlds' own exactly.
+
+    Those may fill a dot of a legend alone: too little for Pillow to notice. ``how`` it finds the others are arguments
+    of its ``quantize``.
+    """
+    own = [color for name, color in vars(Palette).items() if name.isupper()]
+    found = picture.quantize(count - len(own), dither=0, **how).getpalette()[: 3 * (count - len(own))]
+    palette = picture.resize((1, 1)).convert("P")
+    palette.putpalette([*itertools.chain(*own), *found])
+    return palette
 
 
 class VideoFile:
