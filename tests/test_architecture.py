@@ -241,17 +241,20 @@ class Nothing:
     def find_spec(self, name, path=None, target=None):
         if name == "jax": raise ModuleNotFoundError("No module named 'jax'", name="jax")
 sys.meta_path.insert(0, Nothing())
-try:
-    from gym_custom import functional
-except ModuleNotFoundError as error:
-    print(error)
+import importlib
+for name in ("gym_custom.functional", "agents.tabular.parallel"):
+    try:
+        importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        print(error)
 """
 
 
 @pytest.mark.serial
 def test_without_jax_one_sentence_names_the_extra():
     result = subprocess.run([sys.executable, "-c", WITHOUT_JAX], capture_output=True, text=True, check=True)
-    assert result.stdout == "gym_custom.functional needs JAX: pip install --editable '.[jax]'\n"
+    names = "gym_custom.functional", "agents.tabular.parallel"
+    assert result.stdout == "".join(f"{name} needs JAX: pip install --editable '.[jax]'\n" for name in names)
 
 
 def config_classes() -> list[type]:
