@@ -117,8 +117,9 @@ def measure(capacity: int, batches: list[int], repeats: int) -> list[dict]:
     rng = np.random.default_rng(0)
     field = {name: make for name, (make, package) in CONTESTANTS.items() if importlib.util.find_spec(package)}
     entered = {name: make(capacity) for name, make in field.items()}
-    for _ in range(-(-capacity // 4096)):
-        part, priorities = rows(rng, min(4096, capacity)), rng.random(min(4096, capacity)) + 0.01
+    size = min(4000, capacity)
+    for _ in range(-(-capacity // size) + 1):  # more than fits: from here on old rows are overwritten, as in a long run
+        part, priorities = rows(rng, size), rng.random(size) + 0.01
         for contestant in entered.values():
             contestant.append(part, priorities)
     table = []

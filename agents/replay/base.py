@@ -122,7 +122,7 @@ class RingMemory(ReplayMemory):
     def candidates(self, source: int) -> np.ndarray:
         """Slots of the rows of one source, oldest first; ValueError if there are none."""
         slots = self.ring.alive_slots()
-        slots = slots[self.ring.source[slots] == check_integer("source", source, -(2**63))]
+        slots = slots[self.ring.source[slots] == check_integer("source", source)]
         if not slots.size:
             raise ValueError(f"source {source} has no rows in this memory")
         return slots

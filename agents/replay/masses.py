@@ -23,6 +23,15 @@ def random_masses(rng: np.random.Generator, count: int, total: float, stratified
     return masses
 
 
+def random_places(
+    rng: np.random.Generator, leaves: np.ndarray, count: int, stratified: bool
+) -> tuple[np.ndarray, float]:
+    """Random indices (count,) in proportion to the ``leaves``, not all of which are 0, and their sum."""
+    sums = np.cumsum(leaves)
+    total = float(sums[-1])
+    return sums.searchsorted(random_masses(rng, count, total, stratified), side="right"), total
+
+
 @functools.lru_cache(maxsize=8)
 def _shares(count: int) -> np.ndarray:
     shares = np.arange(count, dtype=float)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 import sys
 from typing import Any
 
@@ -19,7 +20,7 @@ from agents.replay.checks import (
     check_priorities,
 )
 from agents.replay.extremes import Extreme
-from agents.replay.masses import random_masses
+from agents.replay.masses import random_masses, random_places
 from agents.replay.memory import Draw
 from agents.replay.ranks import Ranking
 from agents.replay.saving import saved_array, saved_choice, saved_integer, saved_number
@@ -84,12 +85,17 @@ class PrioritizedMemory(RingMemory):
         self._exponent = check_fraction("priority_exponent", priority_exponent)
         self.initial_importance_sampling_exponent = initial_importance_sampling_exponent
         self.num_annealing_steps = num_annealing_steps
-        self.priority_epsilon = check_epsilon("priority_epsilon", priority_epsilon)
-        self.stratified = bool(stratified)
-        self.weight_norm = check_choice("weight_norm", weight_norm, WEIGHT_NORMS)
-        self.prioritization = check_choice("prioritization", prioritization, PRIORITIZATIONS)
+        self._epsilon = check_epsilon("priority_epsilon", priority_epsilon)
+        self._stratified = check_choice("stratified", stratified, (True, False))
+        self._weight_norm = check_choice("weight_norm", weight_norm, WEIGHT_NORMS)
+        self._prioritization = check_choice("prioritization", prioritization, PRIORITIZATIONS)
         super().__init__(observation_space, action_space, capacity, check_memory, seed)
         self._set_priorities(np.zeros(0))
+
+    priority_epsilon = property(operator.attrgetter("_epsilon"), doc="Added to every raw priority.")
+    stratified = property(operator.attrgetter("_stratified"), doc="Whether each equal share of the total gives a row.")
+    weight_norm = property(operator.attrgetter("_weight_norm"), doc="What the weights are divided by.")
+    prioritization = property(operator.attrgetter("_prioritization"), doc='"proportional" or "rank".')
 
     @property
     def priority_exponent(self) -> float:
@@ -141,8 +147,7 @@ class PrioritizedMemory(RingMemory):
             raw = check_priorities("priorities", priorities, checked.num_rows, self._largest_priority)
         ids = self.ring.append(checked, source)
         self._write_newest(raw if len(raw) <= self.ring.capacity else raw[-self.capacity :])
-        if self._ranking:
-            self._refresh_ranks(self._ranking)
+        self._refresh_ranks()
         return ids
 
     def update_priorities(self, ids: Any, abs_td_errors: Any) -> int:
@@ -154,8 +159,7 @@ class PrioritizedMemory(RingMemory):
             num_stale = len(ids) - int(alive.sum())
             ids, raw = ids[alive], raw[alive]
         self._write(self.ring.slots_of(ids), raw)
-        if self._ranking:
-            self._refresh_ranks(self._ranking)
+        self._refresh_ranks()
         return num_stale
 
     def resize(self, capacity: int) -> None:
@@ -176,9 +180,9 @@ class PrioritizedMemory(RingMemory):
         tree, ring = self.tree, self.ring
         total = tree.total
         if source is None and total > 0:
-            masses = random_masses(self.rng, batch_size, total, self.stratified)
+            masses = random_masses(self.rng, batch_size, total, self._stratified)
             slots, leaves, reference = tree.find_checked(masses)
-            if self.weight_norm != "batch":
+            if self._weight_norm != "batch":
                 reference = self._smallest.get(tree.leaves) if self._smallest else total / len(ring)
         elif len(ring):
             candidates = ring.alive_slots() if source is None else self.candidates(source)
@@ -188,7 +192,7 @@ class PrioritizedMemory(RingMemory):
         weights = reference / leaves  # (N P)**-beta over its largest is (smallest P / P)**beta
         weights **= self.importance_sampling_exponent
         leaves /= total
-        return slots, ring.ids_of(slots), weights, leaves
+        return slots, ring.ids[slots], weights, leaves
 
     def state_dict(self) -> dict[str, np.ndarray]:
         """Everything as plain arrays: goes through ``numpy.savez`` and back without pickle."""
@@ -203,10 +207,10 @@ class PrioritizedMemory(RingMemory):
         self._exponent = check_fraction("saved priority_exponent", saved_number(state, "priority_exponent"))
         for name in ("initial_importance_sampling_exponent", "num_annealing_steps"):
             setattr(self, name, saved_number(state, name))
-        self.priority_epsilon = check_epsilon("saved priority_epsilon", saved_number(state, "priority_epsilon"))
-        self.stratified = bool(saved_array(state, "stratified", (), np.dtype(np.bool_)))
-        self.weight_norm = saved_choice(state, "weight_norm", WEIGHT_NORMS)
-        self.prioritization = saved_choice(state, "prioritization", PRIORITIZATIONS)
+        self._epsilon = check_epsilon("saved priority_epsilon", saved_number(state, "priority_epsilon"))
+        self._stratified = bool(saved_array(state, "stratified", (), np.dtype(np.bool_)))
+        self._weight_norm = saved_choice(state, "weight_norm", WEIGHT_NORMS)
+        self._prioritization = saved_choice(state, "prioritization", PRIORITIZATIONS)
         self.num_samples = saved_integer(state, "num_samples", 0)
         raw = saved_array(state, "priorities", (len(self),), np.dtype(np.float64))
         self._set_priorities(check_priorities("saved priorities", raw, len(self), self._limit()))
@@ -220,7 +224,9 @@ class PrioritizedMemory(RingMemory):
         """Unnormalized probabilities of rows with these raw priorities: the one place of alpha and epsilon."""
         if self._ranking:
             return self._ranking.rank(raw) ** -self._exponent
-        return (raw + self.priority_epsilon) ** self._exponent
+        leaves = raw + self._added
+        leaves **= self._power
+        return leaves
 
     def _write(self, slots: np.ndarray, raw: np.ndarray) -> None:
         self._raw[slots] = raw
@@ -248,22 +254,24 @@ class PrioritizedMemory(RingMemory):
             self._extremes.append(self._largest)
         return self._largest.get(self._raw)
 
-    def _refresh_ranks(self, ranking: Ranking) -> None:
-        if ranking.outdated(len(self.ring)):
+    def _refresh_ranks(self) -> None:
+        if self._ranking and self._ranking.outdated(len(self.ring)):
             self._set_priorities(self.priorities)
 
     def _limit(self) -> float:
         """Raw priorities below this one keep all sums finite."""
-        return sys.float_info.max / (4 * self.capacity) - self.priority_epsilon
+        return sys.float_info.max / (4 * self.capacity) - self._epsilon
 
     def _set_priorities(self, raw: np.ndarray) -> None:
         """Start priorities and tree anew from the raw priorities of all rows, oldest first."""
         slots = self.ring.alive_slots()
+        # as arrays without axes they cost NumPy less than as numbers
+        self._added, self._power = np.array(self._epsilon), np.array(self._exponent)
         self._raw, self.tree = np.zeros(self.capacity), SumTree(self.capacity)
-        self._ranking = Ranking() if self.prioritization == "rank" else None
+        self._ranking = Ranking() if self._prioritization == "rank" else None
         self._largest_priority = self._limit()
         self._largest = None  # until somebody asks for it
-        self._smallest = Extreme(self.capacity, smallest=True) if self.weight_norm == "memory" else None
+        self._smallest = Extreme(self.capacity, smallest=True) if self._weight_norm == "memory" else None
         self._extremes = [self._smallest] if self._smallest else []
         self._raw[slots] = raw
         ranks = self._ranking.rank_all(raw) if self._ranking else None
@@ -276,14 +284,11 @@ class PrioritizedMemory(RingMemory):
             Slots (k,), their leaves (k,), the leaf whose weight is 1, and the sum of all candidates' leaves.
         """
         leaves = self.tree.leaves[candidates]
-        sums = np.cumsum(leaves)
-        total = float(sums[-1])
-        if not total > 0:
-            slots = candidates[self.rng.integers(0, len(candidates), batch_size)]
-            return slots, np.ones(batch_size), 1.0, len(candidates)
-        drawn = sums.searchsorted(random_masses(self.rng, batch_size, total, self.stratified), side="right")
+        if not leaves.any():
+            return candidates[self.rng.integers(0, len(leaves), batch_size)], np.ones(batch_size), 1.0, len(leaves)
+        drawn, total = random_places(self.rng, leaves, batch_size, self._stratified)
         values = leaves[drawn]
-        if self.weight_norm == "batch":
+        if self._weight_norm == "batch":
             reference = values.min()
         else:
             reference = leaves[leaves > 0].min() if self._smallest else total / len(leaves)

@@ -39,7 +39,7 @@ class Ring:
         self.capacity = check_integer("capacity", capacity, 1)
         self.obs_layout, self.action_layout = Layout(observation_space, "obs"), Layout(action_space, "action")
         self._fields = plain_fields(self.obs_layout, self.action_layout)  # none for a Dict or Tuple
-        self._own_from = np.array(self.capacity)  # as an array without axes it costs NumPy less than as a number
+        self._size = np.array(self.capacity)  # as an array without axes it costs NumPy less than as a number
         self.inserted = self.oldest = 0
         self.streams = Streams()
         self.store = ObservationStore(self.obs_layout, self.capacity)
@@ -68,6 +68,7 @@ class Ring:
         """Name the columns of the table, by slot: fancy indexing of such views is NumPy's fastest way to gather."""
         actions = [f"action.{place}" for place in range(len(self.action_layout.leaves))]
         self._names = ["next", *actions, *COLUMNS[self._record]]
+        self.ids = self._table["id"]
         self.next = self._table["next"]  # where each row's next_obs is stored
         self._columns = [self._table[name] for name in self._names[1:]]
         self.actions = self._columns[: len(actions)]
@@ -75,7 +76,7 @@ class Ring:
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the views, which would become arrays of their own."""
-        views = ("next", "actions", "columns", "_columns")
+        views = ("ids", "next", "actions", "columns", "_columns")
         return {name: value for name, value in self.__dict__.items() if name not in views}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -106,7 +107,7 @@ class Ring:
 
     def slots_of(self, ids: np.ndarray) -> np.ndarray:
         """Slots of the rows with these ids."""
-        return ids if self.inserted <= self.capacity else ids % self.capacity
+        return ids if self.inserted <= self.capacity else ids % self._size
 
     def slots_from(self, first: int, count: int) -> slice | np.ndarray:
         """Slots of ``count`` rows (at most ``capacity``) from the id ``first`` on: a slice where that will do."""
@@ -114,13 +115,6 @@ class Ring:
         if start + count <= self.capacity:
             return slice(start, start + count)
         return np.arange(start, start + count) % self.capacity
-
-    def ids_of(self, slots: np.ndarray) -> np.ndarray:
-        """Ids of the rows in these slots."""
-        if self.inserted <= self.capacity:
-            return slots
-        newest = self.inserted - 1
-        return newest - (newest - slots) % self.capacity
 
     def check(self, rows: Any) -> Rows:
         """The arrays of a record, if it fits the spaces and the kind of the rows that are here.
@@ -153,6 +147,7 @@ class Ring:
         self.oldest = max(self.oldest, self.inserted - self.capacity)
         slots = self.slots_from(first, count)
         self._evict(slots)
+        self.ids[slots] = ids[-count:]
         self._write(slots, rows, source)
         self._link(slots, self.streams.advance(source, first, count), rows, first)
         return ids
@@ -219,14 +214,14 @@ class Ring:
             new[here] = old[there]
         after = other.next[there]
         own = after >= other.capacity
-        self.next[here[~own]] = other.ids_of(after[~own]) % self.capacity
+        self.next[here[~own]] = other.ids[after[~own]] % self.capacity
         self.next[here[own]] = places = self.store.reserve(int(own.sum()))
         self.store.write(places, other.store.take(after[own]))
 
     def _evict(self, slots: slice | np.ndarray) -> None:
         """Free the own places of the rows in these slots; where there is no row ``next`` says nothing of own places."""
         places = self.next[slots]
-        own = places[places >= self._own_from]
+        own = places[places >= self._size]
         if len(own):
             self.store.release(own)
 

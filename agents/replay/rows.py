@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from agents.replay.checks import bits_of, largest_bits
+from agents.replay.checks import as_array, bits_of, largest_bits
 from agents.replay.spaces import Layout
 from agents.types import Experience, Transition
 
@@ -37,7 +37,7 @@ class Rows(NamedTuple):
 def row_dtype(kind: type, action_layout: Layout) -> np.dtype:
     """One row but for its observations, as a record: so that a row drawn at random costs one place in memory."""
     actions = [(f"action.{place}", leaf.dtype, leaf.shape) for place, leaf in enumerate(action_layout.leaves)]
-    return np.dtype([("next", np.int64), *COLUMNS[kind].items(), *actions], align=True)
+    return np.dtype([("id", np.int64), ("next", np.int64), *COLUMNS[kind].items(), *actions], align=True)
 
 
 Fields = list[tuple[np.dtype, tuple[int, ...]]]
@@ -102,7 +102,7 @@ def _converted(rows: Any, obs_layout: Layout, action_layout: Layout) -> Rows:
 
 
 def _column(name: str, values: Any, dtype: np.dtype) -> np.ndarray:
-    array = np.asarray(values)
+    array = as_array(name, values)
     if array.ndim != 1:
         raise ValueError(f"{name} must have shape (N,), got {array.shape}")
     if array.dtype.kind not in ("b" if dtype is _BOOL else "biuf"):

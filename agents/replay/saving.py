@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ def ring_state(ring: Ring) -> dict[str, np.ndarray]:
     after = ring.next[slots]
     own = after >= ring.capacity
     next_row = np.empty(len(slots), np.int64)
-    next_row[~own] = ring.ids_of(after[~own]) - ring.oldest
+    next_row[~own] = ring.ids[after[~own]] - ring.oldest
     next_row[own] = len(slots) + np.arange(own.sum())
     kind = next(name for name, kind in KINDS.items() if kind is ring.kind)
     counters = {"format": FORMAT, "capacity": ring.capacity, "inserted": ring.inserted, "oldest": ring.oldest}
@@ -40,7 +41,10 @@ def ring_from_state(old: Ring, state: dict[str, Any]) -> Ring:
 
     Raises:
         ValueError: If an entry is missing, does not fit the spaces or contradicts another one.
+        TypeError: If it is no dict.
     """
+    if not isinstance(state, Mapping):
+        raise TypeError(f"a saved memory is a dict of arrays, got {type(state).__name__}")
     if saved_integer(state, "format", 0) != FORMAT:
         raise ValueError(f"saved format must be {FORMAT}, got {state['format']}")
     capacity, oldest = saved_integer(state, "capacity", 1), saved_integer(state, "oldest", 0)
@@ -54,6 +58,7 @@ def ring_from_state(old: Ring, state: dict[str, Any]) -> Ring:
     ring.oldest = oldest + max(0, laps) * capacity
     ring.inserted = ring.oldest + num_rows
     slots = ring.alive_slots()
+    ring.ids[slots] = ring.alive_ids()
     source = saved_array(state, "source", (num_rows,), np.dtype(np.int64))
     next_row = saved_array(state, "next_row", (num_rows,), np.dtype(np.int64))
     own = next_row >= num_rows

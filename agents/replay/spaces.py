@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from gymnasium import spaces
 
+from agents.replay.checks import as_array
+
 
 class Leaf(NamedTuple):
     """A space that is stored as one array."""
@@ -109,7 +111,7 @@ def _walk(space: spaces.Space, batch: Any, name: str, parts: list[Any]) -> None:
 
 
 def _fit(part: Any, leaf: Leaf, name: str | None = None) -> np.ndarray:
-    array = np.asarray(part)
+    array = as_array(name or leaf.name, part)
     if array.ndim == 0 or array.shape[1:] != leaf.shape:
         shape = ", ".join(["N", *map(str, leaf.shape)])
         raise ValueError(f"{name or leaf.name} must have shape ({shape}), got {array.shape}")
@@ -124,7 +126,11 @@ def _cast(array: np.ndarray, leaf: Leaf) -> np.ndarray:
         raise ValueError(f"{leaf.name} must hold numbers of {leaf.dtype}, got {array.dtype}")
     with np.errstate(invalid="ignore", over="ignore"):
         cast = array.astype(leaf.dtype)
-        if not floats and not (np.array_equal(cast, array) and np.array_equal(cast.astype(array.dtype), array)):
+        if floats:
+            exact = np.array_equal(np.isinf(cast), np.isinf(array))  # rounded, that is, but no number is lost
+        else:
+            exact = np.array_equal(cast, array) and np.array_equal(cast.astype(array.dtype), array)
+        if not exact:
             raise ValueError(f"{leaf.name} is stored as {leaf.dtype}, which cannot hold the given {array.dtype} values")
     return cast
 

@@ -6,6 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from agents.replay.checks import as_array
+
 Rows = slice | np.ndarray
 """Row numbers within a batch, as an index."""
 
@@ -51,7 +53,7 @@ def check_source(source: Any, num_rows: int) -> np.ndarray | int:
     """``source`` of ``append`` as one int, or as int64 (num_rows,); else ValueError."""
     if type(source) is int and -(2**63) <= source < 2**63:
         return source
-    array = np.asarray(source)
+    array = as_array("source", source)
     if array.dtype.kind not in "iu" or (array.dtype == np.uint64 and (array >= 2**63).any()):
         raise ValueError(f"source must be an integer of 64 bits or one such integer a row, got {source!r}")
     if array.ndim == 0:

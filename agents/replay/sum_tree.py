@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from agents.replay.checks import check_integer
+from agents.replay.checks import as_array, as_numbers, check_integer
 
 FAN_OUT = 16
 """Children of a node."""
@@ -102,7 +102,10 @@ class SumTree:
             TypeError, ValueError: Naming the first bad entry. Nothing is written then.
         """
         indices = self._check_indices(indices)
-        values = np.broadcast_to(np.asarray(values, np.float64), indices.shape)
+        values = as_numbers("values", values).astype(np.float64)
+        if values.shape not in ((), indices.shape):
+            raise ValueError(f"values must be one number or have shape {indices.shape}, got {values.shape}")
+        values = np.broadcast_to(values, indices.shape)
         good = (values >= 0) & (values <= self.largest)
         if not good.all():
             row = int(np.argmin(good))
@@ -141,10 +144,12 @@ class SumTree:
         Raises:
             ValueError: If a mass lies outside [0, total).
         """
-        masses = np.asarray(masses, np.float64)
+        masses = as_numbers("masses", masses).astype(np.float64)
         good = (masses >= 0) & (masses < self.total)
         if not good.all():
             raise ValueError(f"masses must lie in [0, {self.total}), the total, got {masses[~good].flat[0]}")
+        if not masses.size:
+            return np.zeros(masses.shape, np.int64)
         return self.find_checked(masses.ravel())[0].reshape(masses.shape)
 
     def find_checked(self, masses: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
@@ -217,7 +222,7 @@ class SumTree:
         return height, starts
 
     def _check_indices(self, indices: Any) -> np.ndarray:
-        indices = np.atleast_1d(np.asarray(indices))
+        indices = np.atleast_1d(as_array("indices", indices))
         if indices.dtype.kind not in "iu" and indices.size:
             raise TypeError(f"indices must be integers, got {indices.dtype}")
         good = (indices >= 0) & (indices < self.capacity)

@@ -30,11 +30,12 @@ class PrioritizedReplay(OffPolicyAlgorithm):
             raise ValueError(
                 f"{type(self).__name__} needs a PrioritizedReplayBuffer, got {self.replay_buffer_class.__name__}."
             )
-        own = {"n_steps": self.n_steps, "gamma": self.gamma, "seed": self.seed}
-        self.replay_buffer_kwargs = {**own, **self.replay_buffer_kwargs}
-        n_steps, self.n_steps = self.n_steps, 1  # SB3 warns that it sets up windows for its own buffers only
+        given, n_steps = self.replay_buffer_kwargs, self.n_steps
+        self.replay_buffer_kwargs = {"n_steps": n_steps, "gamma": self.gamma, "seed": self.seed, **given}
+        self.n_steps = 1  # SB3 warns that it sets up windows for its own buffers only
         super()._setup_model()
-        self.n_steps = n_steps
+        # as they were: a saved model may be loaded with another gamma
+        self.replay_buffer_kwargs, self.n_steps = given, n_steps
 
     def _sample(self, batch_size: int) -> PrioritizedSamples:
         return self.replay_buffer.sample(batch_size, env=self._vec_normalize_env)

@@ -12,6 +12,7 @@ from stable_baselines3.common.buffers import ReplayBuffer
 from stable_baselines3.common.vec_env import VecNormalize
 
 from agents.replay import PrioritizedMemory
+from agents.replay.checks import check_fraction, check_integer
 from agents.trees import tree_map
 from agents.types import Experience
 
@@ -88,7 +89,7 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         )
         self.optimize_memory_usage = False
         self.handle_timeout_termination = handle_timeout_termination
-        self.n_steps, self.gamma = n_steps, gamma
+        self.n_steps, self.gamma = check_integer("n_steps", n_steps, 1), check_fraction("gamma", gamma)
         self.memory = PrioritizedMemory(
             observation_space,
             _scaled(action_space),
@@ -113,7 +114,13 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         done: np.ndarray,
         infos: list[dict[str, Any]],
     ) -> None:
-        """Store one step of each env."""
+        """Store one step of each env.
+
+        Raises:
+            ValueError: if these are not as many envs as the buffer was made for.
+        """
+        if len(infos) != self.n_envs:
+            raise ValueError(f"This buffer holds the steps of {self.n_envs} envs (n_envs), got a step of {len(infos)}.")
         timeouts = np.array([info.get("TimeLimit.truncated", False) for info in infos], dtype=bool)
         truncated = timeouts & self.handle_timeout_termination
         done = np.asarray(done, dtype=bool)

@@ -10,7 +10,8 @@ SCRIPT = Path(__file__).parents[2] / "scripts" / "benchmark_replay.py"
 
 
 @pytest.mark.parametrize("others", [False, pytest.param(True, marks=pytest.mark.slow)])
-def test_a_small_benchmark_writes_table_and_plot(others, tmp_path, capsys):
+def test_a_small_benchmark_writes_table_and_plot(others, tmp_path, capsys, monkeypatch):
+    monkeypatch.syspath_prepend(str(SCRIPT.parent))
     spec = importlib.util.spec_from_file_location("benchmark_replay", SCRIPT)
     script = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(script)

@@ -374,3 +374,69 @@ def test_sources_that_are_no_integers_of_64_bits_are_refused(make, source):
     with pytest.raises(ValueError, match="source must be"):
         memory.append(steps(memory, 2), source=source)
     assert len(memory) == memory.inserted == 0
+
+
+@pytest.mark.parametrize("junk", [[[1.0], [2.0, 3.0]], ["a", "b"], [None, None], [1j, 2j], {"a": 1}, None])
+def test_junk_in_any_field_is_refused_in_a_sentence_that_names_it(make, junk):
+    memory = make(capacity=8)
+    good = steps(memory, 2)
+    ids = memory.append(good)
+    for name in ("action", "reward", "terminated", "truncated"):
+        with pytest.raises(ValueError, match=rf"^{name} "):
+            memory.append(good._replace(**{name: junk}))
+    for name in ("obs", "next_obs"):
+        with pytest.raises(ValueError, match="obs"):
+            memory.append(good._replace(**{name: tree_map(lambda leaf: junk, getattr(good, name))}))
+    with pytest.raises(ValueError, match=r"^abs_td_errors "):
+        memory.update_priorities(ids, junk)
+    with pytest.raises((TypeError, ValueError), match=r"^ids "):
+        memory.update_priorities(junk, [1.0, 1.0])
+    if junk is not None:  # which stands for the default
+        with pytest.raises(ValueError, match=r"^priorities "):
+            memory.append(good, priorities=junk)
+    assert len(memory) == memory.inserted == 2
+
+
+@pytest.mark.parametrize("huge", [2**63, 2**70, 1e300])
+def test_numbers_beyond_64_bits_are_refused_wherever_integers_are_asked_for(make, huge):
+    memory = make(capacity=8)
+    memory.append(steps(memory, 2))
+    calls = {
+        "batch_size": lambda: memory.sample(huge),
+        "n_step": lambda: memory.sample(2, n_step=huge),
+        "sequence_length": lambda: memory.sample(2, sequence_length=huge),
+        "source": lambda: memory.sample(2, source=huge),
+        "capacity": lambda: memory.resize(huge),
+        "num_annealing_steps": lambda: PrioritizedMemory(OBS, TWO, num_annealing_steps=huge),
+    }
+    for name, call in calls.items():
+        with pytest.raises(ValueError, match=f"{name} must be an integer of 64 bits"):
+            call()
+
+
+def test_floats_may_be_rounded_to_the_stored_dtype_but_not_lost():
+    memory = UniformMemory(OBS, TWO, capacity=4)
+    rows = steps(memory, 1)
+    memory.append(rows._replace(obs=np.full((1, 4), 0.1), next_obs=np.array([[np.inf, -np.inf, np.nan, 1e-50]])))
+    np.testing.assert_array_equal(memory.all_experiences().obs, np.full((1, 4), 0.1, np.float32))
+    np.testing.assert_array_equal(memory.all_experiences().next_obs, np.array([[np.inf, -np.inf, np.nan, 0]]))
+    with pytest.raises(ValueError, match="obs is stored as float32"):
+        memory.append(rows._replace(obs=np.full((1, 4), 1e300)))
+
+
+@pytest.mark.parametrize("state", [None, [], "file.npz", 3])
+def test_what_is_no_saved_memory_at_all_is_refused(make, state):
+    with pytest.raises(TypeError, match=f"dict of arrays, got {type(state).__name__}"):
+        make().load_state_dict(state)
+
+
+def test_a_ring_that_wraps_knows_the_ids_of_its_rows(make):
+    memory = make(capacity=7)
+    for count in (3, 5, 9, 1, 20):
+        memory.append(steps(memory, count, ended=True))
+        alive = np.arange(memory.oldest, memory.inserted)
+        np.testing.assert_array_equal(np.unique(memory.sample(200).ids), alive)
+    for capacity in (4, 11):
+        memory.resize(capacity)
+        memory.load_state_dict(memory.state_dict())
+        np.testing.assert_array_equal(np.unique(memory.sample(200).ids), np.arange(memory.oldest, memory.inserted))

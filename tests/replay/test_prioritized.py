@@ -172,11 +172,12 @@ def test_exponents_may_change_on_the_live_object():
 @pytest.mark.parametrize(
     ("name", "values"),
     [
-        ("priority_exponent", [-0.1, 1.1, np.nan, None, "a"]),
-        ("initial_importance_sampling_exponent", [-0.1, 1.1, np.nan, None]),
+        ("priority_exponent", [-0.1, 1.1, np.nan, None, "a", True, np.array([0.5])]),
+        ("initial_importance_sampling_exponent", [-0.1, 1.1, np.nan, None, np.array([0.5])]),
         ("num_annealing_steps", [0, -1, 2.5, None, np.inf]),
         ("capacity", [0, -1, 2.5, None, np.nan]),
-        ("priority_epsilon", [-1e-9, np.nan, np.inf]),
+        ("priority_epsilon", [-1e-9, np.nan, np.inf, np.array([0.5])]),
+        ("stratified", ["no", None, 2]),
         ("weight_norm", ["max", None]),
         ("prioritization", ["rankish", None]),
     ],
@@ -190,6 +191,13 @@ def test_values_out_of_range_are_refused(name, values):
             with pytest.raises(ValueError, match=name):
                 setattr(memory, name, value)
     assert memory.priority_exponent == 0.6
+
+
+@pytest.mark.parametrize("name", ["priority_epsilon", "stratified", "weight_norm", "prioritization"])
+def test_settings_that_shape_the_memory_are_read_only(name):
+    memory = memory_with([1.0, 3.0])
+    with pytest.raises(AttributeError):
+        setattr(memory, name, getattr(memory, name))
 
 
 def test_priorities_so_large_that_sums_overflow_are_refused():

@@ -84,6 +84,19 @@ def test_bad_indices_and_capacities_are_refused():
             SumTree(bad)
 
 
+def test_values_and_masses_must_be_numbers_and_as_many_as_indices():
+    tree = SumTree(4)
+    tree.set([0, 1], 2.0)
+    for bad in (["a", "b"], [1.0, 2.0, 3.0], [[1.0], [1.0, 2.0]], [[1.0, 2.0]], [1j, 1j]):
+        with pytest.raises(ValueError, match=r"^values must"):
+            tree.set([0, 1], bad)
+    for bad in ("a", [None], [[1.0], [1.0, 2.0]]):
+        with pytest.raises(ValueError, match=r"^masses must"):
+            tree.find(bad)
+    assert tree.total == 4
+    assert tree.find([]).shape == tree.get([]).shape == (0,)
+
+
 def test_leaves_cannot_be_written_from_outside():
     with pytest.raises(ValueError, match="read-only"):
         SumTree(4).leaves[0] = 1
