@@ -90,7 +90,7 @@ class RowGenerators:
 
     def __init__(self, rows: int):
         self.words = np.zeros((rows, 4), np.uint64)
-        self._records = _records(self.words)
+        self._records = records(self.words)
         self._room = np.empty(0, np.uint64)
 
     def seed(self, rows: np.ndarray, seeds: Sequence[int]) -> None:
@@ -186,9 +186,9 @@ class RowGenerators:
         return self._room[:size].reshape(shape)
 
 
-def _records(words: np.ndarray) -> np.ndarray:
-    """Four words a row as one item a row, which NumPy gathers and scatters several times quicker."""
-    return words.view("V32")[:, 0]
+def records(numbers: np.ndarray) -> np.ndarray:
+    """Numbers of shape (m, width), in C order, as one item a row, which NumPy moves several times quicker."""
+    return numbers.view(f"V{numbers.strides[0]}")[:, 0]
 
 
 def _columns(records: np.ndarray) -> np.ndarray:

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from gym_custom.drivers.row_random import RowGenerators
+from gym_custom.drivers.row_random import RowGenerators, records
 
 _MANY_ROWS = 32_768
 """Rows of a batch from which on enough of them draw at once, and windows of all would not stay in the cache."""
@@ -94,9 +94,9 @@ class StreamsOnDemand:
 class StreamsAhead:
     """Makes items ahead.
 
-    A row's coming items stand in a window of two halves. Once the first half is used up, the second takes its place
-    and a new one is made, for all such rows in one go, as soon as any row runs dry. The generator of a row stands
-    behind its window and can look back, so that the numbers behind an item can be had again.
+    A row's coming items stand below each other in a window of two halves. Once the first half is used up, the second
+    takes its place and a new one is made, for all such rows in one go, as soon as any row runs dry. The generator of a
+    row stands behind its window and can look back, so that the numbers behind an item can be had again.
     """
 
     def __init__(self, num_envs: int, draws: int, make: Make, at_once: int = 1):
@@ -106,12 +106,12 @@ class StreamsAhead:
         size = sum(block.nbytes for block in example)
         items = min(max(_ROOM // max(1, size * num_envs), _ROW // max(1, size), 2), _MOST)
         self._half = max(at_once, items // 2)
-        self._store = [np.empty((num_envs, 2, self._half, len(block)), block.dtype) for block in example]
-        self._flat = [store.reshape(-1, store.shape[-1]) for store in self._store]
-        self._begin = np.arange(num_envs) * (2 * self._half)
-        self._end = self._begin + 2 * self._half
-        self._left = np.zeros(num_envs, np.int64)
-        self._cursor = self._begin.copy()  # where in _flat a row's next item stands
+        self._flat = [np.empty((2 * self._half * num_envs, len(block)), block.dtype) for block in example]
+        self._windows = [records(flat).reshape(2 * self._half, num_envs) for flat in self._flat if flat.size]
+        self._num_envs = num_envs
+        self._begin = np.arange(num_envs)
+        self._end = self._begin + 2 * self._half * num_envs
+        self._cursor = self._begin.copy()  # where in the flat store a row's next item stands
         self._safe = 0  # items that any row may take before one can run dry
 
     def seed(self, rows: np.ndarray, seeds: Sequence[int]) -> None:
@@ -128,7 +128,7 @@ class StreamsAhead:
             self._top_up(1)
         self._safe -= 1
         at = self._cursor.take(rows)
-        self._cursor[rows] = at + 1
+        self._cursor[rows] = at + self._num_envs
         return [flat.take(at, axis=0).T for flat in self._flat]
 
     def take_many(self, rows: np.ndarray, count: int) -> list[np.ndarray]:
@@ -137,48 +137,56 @@ class StreamsAhead:
             self._top_up(count)
         self._safe -= count
         at = self._cursor.take(rows)
-        self._cursor[rows] = at + count
-        return [flat.take(at + np.arange(count)[:, None], axis=0).transpose(2, 0, 1) for flat in self._flat]
+        self._cursor[rows] = at + count * self._num_envs
+        places = at + np.arange(count)[:, None] * self._num_envs
+        return [flat.take(places, axis=0).transpose(2, 0, 1) for flat in self._flat]
 
     def take_uniforms(self, rows: np.ndarray) -> np.ndarray:
         """The numbers, of shape (draws, m), behind the next item of each of these rows, which is used up."""
         self.take(rows)
-        return self._generators.uniforms(rows, (self._cursor[rows] - self._end[rows] - 1) * self._draws, self._draws)
+        last = -self._ahead(rows) - 1
+        return self._generators.uniforms(rows, last * self._draws, self._draws)
 
     def generator(self, row: int) -> np.random.Generator:
         """A generator that will draw what this row draws next."""
-        return self._generators.generator(row, int(self._cursor[row] - self._end[row]) * self._draws)
+        return self._generators.generator(row, -int(self._ahead(row)) * self._draws)
 
     def get_state(self) -> dict[str, Any]:
         """All that moves, as arrays."""
         words = self._generators.words
-        return {"store": self._store, "cursor": self._cursor, "safe": self._safe, "generators": words}
+        return {"items": self._flat, "cursor": self._cursor, "safe": self._safe, "generators": words}
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Goes back to what `get_state` gave."""
-        for store, kept in zip(self._store, state["store"], strict=True):
-            store[...] = kept
+        for flat, kept in zip(self._flat, state["items"], strict=True):
+            flat[...] = kept
         self._cursor[...], self._safe = state["cursor"], state["safe"]
         self._generators.words[...] = state["generators"]
 
     def _top_up(self, count: int) -> None:
         """Makes sure that every row can take so many items."""
-        left = np.subtract(self._end, self._cursor, out=self._left)
+        left = self._ahead(slice(None))
         while left.min() < count:
             rows = np.flatnonzero(left <= self._half)
-            for store in self._store:
-                store[rows, 0] = store[rows, 1]
+            for window in self._windows:
+                window[: self._half, rows] = window[self._half :, rows]
             self._fill(rows, half=1)
-            self._cursor[rows] -= self._half
+            self._cursor[rows] -= self._half * self._num_envs
             left[rows] += self._half
         self._safe = int(left.min())
+
+    def _ahead(self, rows: Any) -> Any:
+        """How many items these rows have made ahead."""
+        return (self._end[rows] - self._cursor[rows]) // self._num_envs
 
     def _fill(self, rows: np.ndarray, half: int) -> None:
         """Makes half a window of items, those that come next."""
         wide = max(1, _NUMBERS_AT_ONCE // max(1, self._half * self._draws))
+        lines = slice(half * self._half, (half + 1) * self._half)
         for a in range(0, len(rows), wide):
             some = rows[a : a + wide]
             u = self._generators.draw(some, self._half, self._draws)  # (draws, half, m)
             made = self._make(u.reshape(self._draws, self._half * len(some)))
-            for store, items in zip(self._store, made, strict=True):  # (width, half * m)
-                store[some, half] = items.reshape(len(items), self._half, len(some)).transpose(2, 1, 0)
+            items = [records(np.ascontiguousarray(block.T)) for block in made if block.size]
+            for window, new in zip(self._windows, items, strict=True):
+                window[lines, some] = new.reshape(self._half, len(some))

@@ -88,8 +88,8 @@ class StateLayout:
             np.copyto(self._leaf(blocks, i, rows), leaf, casting="unsafe")
 
     def blocks_of(self, state: Any, n: int) -> Blocks:
-        """A State of n rows as blocks of its own."""
-        blocks = self.allocate(n)
+        """A State of n rows as blocks of its own, in which the numbers of a row stand side by side."""
+        blocks = [np.empty((n, width), dtype).T for width, (dtype, _) in zip(self._widths, self._kinds, strict=True)]
         self.write(state, blocks)
         return blocks
 
