@@ -49,12 +49,11 @@ class NStepAccumulator:
     """
 
     def __init__(self, n: int, discount: float, num_envs: int = 1):
-        if int(n) != n or n < 1:
-            raise ValueError(f"n must be an integer of at least 1, got {n!r}")
-        if not 0 <= discount <= 1:
+        for name, value in (("n", n), ("num_envs", num_envs)):
+            if not isinstance(value, (int, float, np.number)) or value != value // 1 or not 1 <= value < np.inf:
+                raise ValueError(f"{name} must be an integer of at least 1, got {value!r}")
+        if not isinstance(discount, (int, float, np.number)) or not 0 <= discount <= 1:
             raise ValueError(f"discount must lie in [0, 1], got {discount!r}")
-        if int(num_envs) != num_envs or num_envs < 1:
-            raise ValueError(f"num_envs must be an integer of at least 1, got {num_envs!r}")
         self.n, self.discount, self.num_envs = int(n), float(discount), int(num_envs)
         self._powers = np.array([self.discount**k for k in range(self.n + 1)])  # (n + 1,)
         self._open: _Steps | None = None  # whose windows are not finished, by row and time
@@ -84,7 +83,7 @@ class NStepAccumulator:
             The finished windows, by row, the oldest first; zero rows where none is finished. All arrays are fresh.
 
         Raises:
-            ValueError: If a leaf's first axis is not num_envs. Nothing is taken then.
+            ValueError: If a leaf's first axis is not num_envs, or a reward or flag no number. Nothing is taken then.
         """
         valid = np.ones(self.num_envs, bool) if valid is None else valid
         step = tree_map(np.asarray, (obs, action, reward, terminated, truncated, next_obs, valid))
@@ -116,7 +115,7 @@ class NStepAccumulator:
             The windows that T calls of ``push`` give, by row, the oldest first. All arrays are fresh.
 
         Raises:
-            ValueError: If a leaf's second axis is not num_envs. Nothing is taken then.
+            ValueError: If a leaf's second axis is not num_envs, or a reward or flag no number. Nothing is taken then.
         """
         steps = (obs, action, reward, terminated, truncated, next_obs, valid)
         tree_map(lambda leaf: self._check(leaf, axis=1), steps)
@@ -145,6 +144,9 @@ class NStepAccumulator:
         self, obs: Any, action: Any, reward: Any, terminated: Any, truncated: Any, next_obs: Any, valid: Any
     ) -> Transition:
         """Put new steps (T, E, ...) behind the open ones and cut off what is finished."""
+        _check_column("reward", reward, "biuf")
+        for name, flag in (("terminated", terminated), ("truncated", truncated), ("valid", valid)):
+            _check_column(name, flag, "biu")
         ended = np.logical_or(terminated, truncated)
         size = ended.size
         row = np.arange(size) % self.num_envs  # (T * E,)
@@ -177,6 +179,14 @@ class NStepAccumulator:
         windows = Transition(obs, action, total[first], discount, tree_take(next_obs, index[last]))
         self._open = steps.take(index[~finished])
         return windows
+
+
+def _check_column(name: str, values: np.ndarray, kinds: str) -> None:
+    """Raise ValueError unless these are numbers of the dtypes' kinds, one a step: (T, num_envs)."""
+    if values.ndim != 2:
+        raise ValueError(f"{name} must be one number a row, got rows of shape {values.shape[2:]}")
+    if values.dtype.kind not in kinds:
+        raise ValueError(f"{name} must hold {'numbers' if 'f' in kinds else 'truth values'}, got {values.dtype}")
 
 
 def _ends_of_runs(row: np.ndarray) -> np.ndarray:

@@ -91,7 +91,13 @@ def test_trees_travel_and_nothing_is_kept_by_reference():
     np.testing.assert_array_equal(out.next_obs["rest"][0], [[1]])
 
 
-@pytest.mark.parametrize("bad", [{"n": 0}, {"n": 1.5}, {"discount": 1.1}, {"discount": np.nan}, {"num_envs": 0}])
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"n": 0}, {"n": 1.5}, {"n": "a"}, {"n": None}, {"n": np.nan}, {"n": [1, 2]}, {"discount": 1.1},
+        {"discount": np.nan}, {"discount": "a"}, {"discount": None}, {"num_envs": 0}, {"num_envs": np.inf},
+    ],
+)  # fmt: skip
 def test_senseless_arguments_are_refused(bad):
     with pytest.raises(ValueError, match=next(iter(bad))):
         NStepAccumulator(**{"n": 1, "discount": 0.9} | bad)
@@ -105,6 +111,22 @@ def test_a_wrong_number_of_rows_is_refused_and_nothing_is_taken():
         windows.flush()
     with pytest.raises(ValueError, match=r"2 rows \(num_envs\) on axis 1, got shape \(2, 3\)"):
         windows.push_steps(*(np.zeros((2, 3)) for _ in range(7)))
+
+
+def test_junk_is_refused_by_name_and_nothing_is_taken():
+    windows, good = NStepAccumulator(2, 0.5, num_envs=2), (np.zeros((2, 1)), np.zeros(2), np.ones(2))
+    no = np.zeros(2, bool)
+    windows.push(*good, no, no, good[0])
+    for reward in (["a", "b"], [1j, 1j], [None, None], np.ones((2, 1))):
+        with pytest.raises(ValueError, match="reward must"):
+            windows.push(*good[:2], reward, no, no, good[0])
+    for place, name in enumerate(("terminated", "truncated", "valid")):
+        for bad in ([0.0, np.nan], ["a", "b"], np.zeros((2, 1), bool)):
+            flags = [no, no, ~no]
+            flags[place] = bad
+            with pytest.raises(ValueError, match=f"{name} must"):
+                windows.push(*good, *flags[:2], good[0], flags[2])
+    np.testing.assert_array_equal(windows.push(*good, no, no, good[0]).reward, [1.5, 1.5])
 
 
 def by_loop(n, discount, steps):

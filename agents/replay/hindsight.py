@@ -31,6 +31,15 @@ def _setting(name: str) -> Any:
     return property(lambda self: getattr(self.memory, name), assign)
 
 
+def _checked(name: str, check: Callable[..., Any], *legal: Any) -> Any:
+    """A property of hindsight's own that may be assigned at any time."""
+
+    def assign(self: HindsightMemory, value: Any) -> None:
+        self.__dict__[f"_{name}"] = check(name, value, *legal)
+
+    return property(operator.attrgetter(f"_{name}"), assign)
+
+
 class HindsightMemory(ReplayMemory):
     """Replay memory that replaces goals by what the same episode achieved later.
 
@@ -49,7 +58,7 @@ class HindsightMemory(ReplayMemory):
         desired: Key of the entry that is the goal: replaced in obs and next_obs.
         reward_function: f(achieved_next, goal, info) -> rewards (k,) of batches (k, ...); info is None.
         termination_function: g(achieved_next, goal) -> bool (k,).
-        discount: Gamma of ``sample`` where none is given.
+        discount: Gamma of ``sample`` where none is given. May be assigned at any time, like the following.
         strategy: "future", "final" or "episode".
         num_goal_samples: Rows with another goal for each row with its own, at least 1.
 
@@ -78,18 +87,21 @@ class HindsightMemory(ReplayMemory):
         for name, key in (("achieved", achieved), ("desired", desired)):
             if not callable(key) and key not in space.keys():  # noqa: SIM118 (a Dict space is no dict)
                 raise ValueError(f"{name} must be one of the keys {sorted(space.keys())}, got {key!r}")
+        if isinstance(space[desired], (spaces.Dict, spaces.Tuple)):
+            raise ValueError(f"{desired!r}, the entry named desired, must be one array, got {space[desired]}")
         for name, function in (("reward", reward_function), ("termination", termination_function)):
             if not callable(function):
                 raise TypeError(f"{name}_function must be callable, got {function!r}")
-        self.memory, self.desired = memory, desired
+        self.memory, self.desired, self._goal_shape = memory, desired, space[desired].shape or ()
         self.achieved = achieved if callable(achieved) else operator.itemgetter(achieved)
         self.reward_function, self.termination_function = reward_function, termination_function
-        self.discount = check_fraction("discount", discount)
-        self.strategy = check_choice("strategy", strategy, STRATEGIES)
-        self.num_goal_samples = check_integer("num_goal_samples", num_goal_samples, 1)
+        self.discount, self.strategy, self.num_goal_samples = discount, strategy, num_goal_samples
         self.num_open = 0
         self._episodes = EpisodeIndex(memory.ring)
 
+    discount = _checked("discount", check_fraction)
+    strategy = _checked("strategy", check_choice, STRATEGIES)
+    num_goal_samples = _checked("num_goal_samples", check_integer, 1)
     priority_exponent = _setting("priority_exponent")
     initial_importance_sampling_exponent = _setting("initial_importance_sampling_exponent")
     num_annealing_steps = _setting("num_annealing_steps")
@@ -169,7 +181,8 @@ class HindsightMemory(ReplayMemory):
             later = self._episodes.future(slots, self.memory.rng)
         else:
             later = self._episodes.any(slots, self.memory.rng)
-        return np.asarray(self.achieved(self.memory.ring.next_obs(later)))
+        goals = np.asarray(self.achieved(self.memory.ring.next_obs(later)))
+        return _shaped("achieved", goals, (len(slots), *self._goal_shape))
 
     def _relabel(
         self, slots: np.ndarray, goals: np.ndarray, n_step: int, gamma: float, sequence_length: int
@@ -193,9 +206,19 @@ class HindsightMemory(ReplayMemory):
         steps = follow(ring, slots, n_step)
         achieved = np.asarray(self.achieved(ring.next_obs(steps.slots.ravel())))  # (K * k, ...)
         repeated = np.concatenate([goals] * n_step)
-        reward = np.asarray(self.reward_function(achieved, repeated, None), float).reshape(steps.slots.shape)
-        ended = np.asarray(self.termination_function(achieved, repeated), bool).reshape(steps.slots.shape)
+        reward = np.asarray(self.reward_function(achieved, repeated, None), float)
+        ended = np.asarray(self.termination_function(achieved, repeated), bool)
+        for name, values in (("reward_function", reward), ("termination_function", ended)):
+            _shaped(name, values, repeated.shape[:1])
+        reward, ended = (values.reshape(steps.slots.shape) for values in (reward, ended))
         reward, carried, length = fold(reward, ended, steps.valid, gamma)
         obs, next_obs = ring.obs(slots), ring.next_obs(steps.slots[length - 1, np.arange(len(slots))])
         obs[self.desired][...] = next_obs[self.desired][...] = goals
         return Transition(obs, ring.action(slots), reward, carried, next_obs), ended[0]
+
+
+def _shaped(name: str, values: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    """What a function of the caller's gave, if it has this shape; else ValueError."""
+    if values.shape != shape:
+        raise ValueError(f"{name} must give an array of shape {shape} here, got {values.shape}")
+    return values

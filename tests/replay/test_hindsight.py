@@ -235,3 +235,49 @@ def test_only_experiences_over_a_dict_space_can_have_hindsight():
     rows = episode(0, 3)
     with pytest.raises(TypeError, match="Experience"):
         make().append(Transition(rows.obs, rows.action, rows.reward, np.ones(3), rows.next_obs))
+
+
+@pytest.mark.parametrize(
+    ("name", "function"),
+    [
+        ("reward_function", lambda achieved, goal, info: 0.0),
+        ("reward_function", lambda achieved, goal, info: np.zeros((len(goal), 1))),
+        ("reward_function", lambda achieved, goal, info: None),
+        ("termination_function", lambda achieved, goal: achieved == np.repeat(goal, 2, 1)),
+        ("termination_function", lambda achieved, goal: True),
+        ("achieved", lambda obs: obs["place"][:, 0]),
+        ("achieved", lambda obs: obs["place"][0]),
+        ("achieved", lambda obs: np.zeros((len(obs["place"]), 3))),
+    ],
+)
+def test_functions_that_give_another_shape_are_named(name, function):
+    arguments = {"achieved": "place", "desired": "goal", "reward_function": reward, "termination_function": reached}
+    memory = HindsightMemory(UniformMemory(SPACE, Discrete(2), seed=0), **arguments | {name: function})
+    memory.append(episode(0, 6))
+    with pytest.raises(ValueError, match=f"{name} must give an array of shape"):
+        memory.sample(8)
+
+
+def test_settings_may_be_assigned_at_any_time_and_are_checked():
+    memory = make()
+    memory.append(episode(0, 6))
+    for name, bad, good in (("strategy", "random", "final"), ("num_goal_samples", 0, 9), ("discount", 2.0, 0.5)):
+        before = getattr(memory, name)
+        with pytest.raises(ValueError, match=name):
+            setattr(memory, name, bad)
+        assert getattr(memory, name) == before
+        setattr(memory, name, good)
+        assert getattr(memory, name) == good
+    new, _, goal, transition = relabelled(memory.sample(20))
+    assert new.sum() == 18
+    assert (goal[new] == 6).all()
+    assert set(transition.discount) == {0.0, 0.5}
+
+
+def test_a_goal_of_several_arrays_is_refused():
+    space = Dict({"place": PLACE, "goal": Dict({"x": PLACE})})
+    with pytest.raises(ValueError, match="'goal', the entry named desired, must be one array"):
+        HindsightMemory(
+            UniformMemory(space, Discrete(2)), achieved="place", desired="goal", reward_function=reward,
+            termination_function=reached,
+        )  # fmt: skip
