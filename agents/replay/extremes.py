@@ -22,17 +22,29 @@ class Extreme:
         num_blocks = -(-size // BLOCK)
         self._of_block = np.zeros(num_blocks)
         self._changed = np.ones(num_blocks, bool)
+        self._known: float | None = None
 
     def touch(self, indices: np.ndarray) -> None:
         """Note that these entries have changed."""
         self._changed[indices >> _LOG_BLOCK] = True
+        self._known = None
 
     def touch_range(self, start: int, stop: int) -> None:
         """Note that the entries from ``start`` to before ``stop`` have changed."""
         self._changed[start // BLOCK : -(-stop // BLOCK)] = True
+        self._known = None
+
+    def settle(self, value: float) -> None:
+        """Note that for all those changes this is the extreme: the owner knows, since it is what was written."""
+        self._known = value
 
     def get(self, values: np.ndarray) -> float:
         """The extreme positive entry of the array as it is now, (size,), 0 if there is none."""
+        if self._known is None:
+            self._known = self._find(values)
+        return self._known
+
+    def _find(self, values: np.ndarray) -> float:
         changed = self._changed.nonzero()[0]
         if changed.size:
             places = np.add.outer(changed << _LOG_BLOCK, _OFFSETS)

@@ -64,9 +64,12 @@ def test_the_largest_priority_is_known_after_any_history():
     for _ in range(300):
         ids = rng.integers(memory.oldest, memory.inserted, 20)
         memory.update_priorities(ids, rng.random(20) * rng.choice([0.1, 10]))
-        largest = memory.priorities.max()
-        memory.append(rows(3))
-        np.testing.assert_array_equal(memory.priorities[-3:], largest)
+        for count in (3, 1, 2500)[: rng.integers(1, 4)]:  # with and without an update between, also more than fits
+            largest = memory.priorities.max()
+            memory.append(rows(count))
+            np.testing.assert_array_equal(memory.priorities[-count:], largest)
+            if rng.random() < 0.3:
+                memory.append(rows(count), rng.random(count) * rng.choice([0.1, 20]))
 
 
 def test_three_norms_of_the_weights():
