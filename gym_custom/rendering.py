@@ -184,12 +184,11 @@ class Canvas:
         """A straight line with a width in pixels, in dashes of some pixels where asked for."""
         (x0, y0), (x1, y1) = self._to_device(start), self._to_device(end)
         length = math.hypot(x1 - x0, y1 - y0)
-        pieces = min(max(1, round(length / (dash * _FINENESS))), 999) if dash else 1
-        for piece in range(0, pieces, 2):
-            a, b = piece / pieces, (piece + 1) / pieces
-            self._stroke(
-                (x0 + (x1 - x0) * a, y0 + (y1 - y0) * a), (x0 + (x1 - x0) * b, y0 + (y1 - y0) * b), color, width
-            )
+        count = min(max(1, round(length / (dash * _FINENESS))), 999) if dash else 1
+        for i in range(0, count, 2):
+            a, b = i / count, (i + 1) / count
+            begin, stop = (x0 + (x1 - x0) * a, y0 + (y1 - y0) * a), (x0 + (x1 - x0) * b, y0 + (y1 - y0) * b)
+            self._stroke(begin, stop, color, width)
 
     def polyline(self, points: Iterable[Point], color: Color, width: float = 2.0) -> None:
         """An open chain of lines with round joints; for an opaque color."""
@@ -209,9 +208,8 @@ class Canvas:
         head = min(head * _FINENESS, length)
         neck, half = (x1 - ux * head, y1 - uy * head), 0.55 * head
         self._stroke((x0, y0), (neck[0] + ux, neck[1] + uy), color, width)
-        self._fill(
-            [(x1, y1), (neck[0] - uy * half, neck[1] + ux * half), (neck[0] + uy * half, neck[1] - ux * half)], color
-        )
+        edge = [(x1, y1), (neck[0] - uy * half, neck[1] + ux * half), (neck[0] + uy * half, neck[1] - ux * half)]
+        self._fill(edge, color)
 
     def text(
         self, point: Point, text: str, color: Color = Palette.INK, size: float = 15, anchor: str = "center"
@@ -249,7 +247,6 @@ class Canvas:
 
     def _paint(self, draw: Draw, params: Any, state: Any, steps: int, episode_return: float, row: int) -> Any:
         self.steps, self.episode_return, self.row = int(steps), float(episode_return), int(row)
-        load_pygame()
         draw(self, params, state)
         load_pygame().transform.smoothscale(self._device, self._picture.get_size(), self._picture)
         return self._picture

@@ -9,6 +9,7 @@ import numpy as np
 from gymnasium.error import ResetNeeded
 
 from gym_custom.drivers.actions import legal_action
+from gym_custom.drivers.infos import label_of
 from gym_custom.drivers.observations import ObservationPacker
 from gym_custom.drivers.resets import legal_options
 from gym_custom.drivers.single_rules import python_numbers, single_rules
@@ -148,7 +149,7 @@ class SingleEnv(gym.Env):
         """The infos under their names, as Python numbers and labels."""
         labels, named = self._labels, {}
         for key, value in zip(self._keys, infos, strict=True):
-            named[key] = labels[key][int(value)] if key in labels else python_numbers(value)
+            named[key] = label_of(key, labels[key], int(value)) if key in labels else python_numbers(value)
         return named
 
     def get_state(self) -> Snapshot:

@@ -317,6 +317,7 @@ def test_reset_with_that_forgets_a_draw(written):
         ({"step_draws": 2, "max_step_draws": 1}, "must not be less than step_draws"),
         ({"info": None, "labels": {"outcome": ("a", "b")}}, "there is no info"),
         ({"labels": {"streak": ("none", "one")}}, "only 2 labels"),
+        ({"labels": {"streaks": ("none", "one")}}, "labels name ['streaks'], but info has only"),
     ],
 )
 def test_a_declaration_that_does_not_fit(written, changes, expected):

@@ -185,6 +185,8 @@ def _infos(rules: Rules, tape: list[Step]) -> None:
             raise Fault(
                 f"info: its keys come and go: {sorted(keys)} at the start, {sorted(found)} at {describe(state)}"
             )
+        if unknown := sorted(set(rules.world.labels) - set(found)):
+            raise Fault(f"labels name {unknown}, but info has only {sorted(found)}")
         for key, value in found.items():
             _check_entry(rules, key, np.asarray(value), rows_of(state))
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from gym_custom.drivers.recorded_rules import RecordedRules, TiledRules, buffers, recorded_rules, tiles
 from gym_custom.drivers.state_layout import Blocks, StateLayout
+from gym_custom.drivers.trial import over_rows
 from gym_custom.world import World
 
 _NUMBERS_AT_ONCE = 65_536  # of the widest leaf in a tile of called rules
@@ -67,15 +68,18 @@ class CalledRules:
         for rows in self._tiles:
             state, action = layout.state(self.blocks, rows), self.action[..., rows]
             u = self.u[:, rows] if world.step_draws else None
-            layout.write(world.transition(np, params, state, action, u), self._others, rows)
-            next_state = layout.state(self._others, rows)
-            self.reward[rows], self.terminated[rows] = world.outcome(np, params, state, action, next_state)
+            with over_rows():
+                layout.write(world.transition(np, params, state, action, u), self._others, rows)
+                next_state = layout.state(self._others, rows)
+                self.reward[rows], self.terminated[rows] = world.outcome(np, params, state, action, next_state)
         self.blocks, self._others = self._others, self.blocks
 
     def look(self) -> Iterable[Look]:
         """What there is to see, tile by tile."""
         for rows in self._tiles:
-            yield rows, *self._layout.look(self._world, np, self._params, self._layout.state(self.blocks, rows))
+            with over_rows():
+                seen = self._layout.look(self._world, np, self._params, self._layout.state(self.blocks, rows))
+            yield rows, *seen
 
 
 def _leaves(space: Any) -> Iterator[Any]:

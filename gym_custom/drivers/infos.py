@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -27,10 +27,17 @@ class BatchInfos:
         for key, value in info.items():
             value = np.asarray(value)
             if key in self._labels:
-                value = self._labels[key][value.astype(np.int64)]
+                value = self._labels[key][self._legal(key, value.astype(np.int64))]
             if key not in infos:
                 infos[key] = _nothing(value.dtype, self._num_envs)
             infos[key][rows] = value
+
+    def _legal(self, key: str, index: np.ndarray) -> np.ndarray:
+        """The indices, if all have a label; one comparison finds negative ones too."""
+        if index.size and index.view(np.uint64).max() >= len(self._labels[key]):
+            label_of(key, self._labels[key], int(index.min()))
+            label_of(key, self._labels[key], int(index.max()))
+        return index
 
     def mask(self, infos: dict[str, Any], rows: Any) -> None:
         """Adds the masks: only these rows have an info."""
@@ -40,6 +47,17 @@ class BatchInfos:
                 infos[key][rows] = values[rows]
             infos["_" + key] = np.zeros(self._num_envs, np.bool_)
             infos["_" + key][rows] = True
+
+
+def label_of(key: str, labels: Sequence[str], index: int) -> str:
+    """The name of an info entry that is an index.
+
+    Raises:
+        ValueError: There is none for it.
+    """
+    if not 0 <= index < len(labels):
+        raise ValueError(f"info[{key!r}] is {index}, but its {len(labels)} labels are for 0 to {len(labels) - 1}")
+    return labels[index]
 
 
 def _nothing(dtype: np.dtype, num_envs: int) -> np.ndarray:

@@ -9,6 +9,7 @@ import numpy as np
 
 from gym_custom.drivers.row_streams import row_streams
 from gym_custom.drivers.state_layout import Blocks, StateLayout
+from gym_custom.drivers.trial import over_rows
 from gym_custom.world import World
 
 
@@ -68,7 +69,8 @@ class RowDraws:
 
     def _beginnings(self, u: np.ndarray) -> Blocks:
         """Initial states from uniforms of shape (reset_draws, m)."""
-        return self._layout.blocks_of(self._world.initial_state(np, self._params, u), u.shape[1])
+        with over_rows():
+            return self._layout.blocks_of(self._world.initial_state(np, self._params, u), u.shape[1])
 
     def _reset_uniforms(self, rows: np.ndarray) -> np.ndarray:
         """The next numbers of a reset, of shape (reset_draws, m)."""

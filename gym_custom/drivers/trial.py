@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,9 @@ from gym_custom.world import World
 
 _MORE_DRAWS = 1_000
 """Uniforms that are enough for any rule that asks for too many."""
+
+_TAKEN_FOR_ONE = ("truth value of an array", "arrays can be converted to")
+"""From NumPy's messages where an array is branched on, given to ``float`` or ``math``, or indexes a list."""
 
 
 def first_state(world: World, params: Any) -> Any:
@@ -41,6 +45,24 @@ def first_state(world: World, params: Any) -> Any:
     return state
 
 
+@contextlib.contextmanager
+def over_rows() -> Iterator[None]:
+    """Says what is wrong where a rule takes the values of many rows for one number.
+
+    Raises:
+        TypeError: NumPy refused to make one number, or one truth value, of an array.
+    """
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        if not any(words in str(error) for words in _TAKEN_FOR_ONE):
+            raise
+        advice = "use xp.where, &, |, xp.logical_not and xp.astype; check_world names the line"
+        raise TypeError(
+            f"a rule branches on, or converts, values that are many in a batch of rows: {advice}"
+        ) from error
+
+
 def _action(world: World) -> Any:
     """A legal action, as the rules get it."""
     space: Any = world.action_space
@@ -63,6 +85,8 @@ def _see(world: World, params: Any, state: Any, action: Any, next_state: Any) ->
     infos = {} if world.info is None else world.info(np, params, next_state)
     if not isinstance(infos, dict):
         raise TypeError(f"info must return a dict, not {infos!r}")
+    if unknown := [key for key in world.labels if key not in infos]:
+        raise ValueError(f"labels are for entries of info; it has no {unknown[0]!r}, only {list(infos)}")
 
 
 def _drawn(role: str, promise: str, rule: Callable[[Any], Any], count: int) -> Any:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from typing import Any
 
+import numpy as np
 import pytest
 import worlds
 from gymnasium import spaces
@@ -92,6 +94,53 @@ def test_rules_that_ask_for_more_uniforms_than_promised(driver, parts, sentence)
 def test_rules_that_return_something_else(driver, parts, sentence):
     with pytest.raises((TypeError, ValueError), match=f"^{sentence}"):
         driver(changed(**parts))
+
+
+def if_positive(xp, number):
+    return number if number > 0.0 else -number
+
+
+BRANCHES = {
+    "initial_state": lambda xp, p, u: worlds.Balloon(if_positive(xp, u[0] - 0.5), xp.astype(u[1] * 0, int)),
+    "transition": lambda xp, p, s, a, u: s._replace(place=if_positive(xp, s.place - 0.1)),
+    "outcome": lambda xp, p, s, a, n: (if_positive(xp, n.place), n.place > 2.0),
+    "observe": lambda xp, p, s: (if_positive(xp, s.place), s.place * 0.0),
+    "info": lambda xp, p, s: {"side": 0, "distance": if_positive(xp, s.place)},
+}
+CONVERTED = {
+    "transition": lambda xp, p, s, a, u: s._replace(place=math.sin(s.place) + 0.0 * s.place),
+    "outcome": lambda xp, p, s, a, n: (float(n.place), n.place > 2.0),
+    "observe": lambda xp, p, s: ([0.0, 1.0][int(s.gusts) * 0] + s.place, s.place * 0.0),
+}
+
+
+@pytest.mark.parametrize(("role", "rule"), [*BRANCHES.items(), *CONVERTED.items()])
+def test_many_rows_taken_for_one_number(role, rule):
+    """One environment may do so; a batch says what to write instead, and its traceback shows the line."""
+    world = changed(**{role: rule})
+    play(SingleEnv(world))
+    with pytest.raises(TypeError, match=r"^a rule branches on, or converts, .* use xp\.where, .*check_world names the"):
+        play(BatchEnv(3, world))
+
+
+def test_a_wrong_option_is_not_taken_for_a_wrong_rule():
+    with pytest.raises(TypeError, match="converted") as error:
+        BatchEnv(3, changed()).reset(seed=0, options={"place": np.zeros(2)})
+    assert "a rule" not in str(error.value)
+
+
+@drivers
+def test_labels_are_for_entries_that_there_are(driver):
+    with pytest.raises(ValueError, match=r"^labels are for entries of info; it has no 'sides', only \['side', 'calm'"):
+        driver(changed(labels={"sides": ("left", "right")}))
+
+
+@drivers
+@pytest.mark.parametrize("index", [-1, 2, 7])
+def test_an_index_without_a_label_is_named(driver, index):
+    world = changed(info=lambda xp, p, s: {"side": xp.where(s.gusts >= 0, index, 0)})
+    with pytest.raises(ValueError, match=rf"^info\['side'\] is {index}, but its 2 labels are for 0 to 1$"):
+        play(driver(world))
 
 
 @pytest.mark.parametrize("name", ["reset_draws", "step_draws", "max_step_draws"])
