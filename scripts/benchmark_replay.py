@@ -1,8 +1,9 @@
 """Measure how fast replay memories are, beside their peers.
 
-A round is: draw a batch with importance weights, gather its rows, give them new priorities. All contestants run in
-turn, again and again, after a warm-up; the table shows medians in microseconds and the median of the ratios within one
-repeat, of the processor's time. cpprb and stable-baselines3 take part where they are installed.
+A round is: draw a batch with importance weights, gather its rows, give them new priorities. The memories are full and
+overwrite their oldest rows; "append" gives priorities, "default" leaves them to the memory: the largest there is. All
+contestants run in turn, again and again, after a warm-up; the table shows medians in microseconds and the median of the
+ratios within one repeat, of the processor's time. cpprb and stable-baselines3 take part where they are installed.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ class Ours:
     def __init__(self, capacity: int):
         self.memory = PrioritizedMemory(OBS, ACTION, capacity, seed=0)
 
-    def append(self, part: Transition, priorities: np.ndarray) -> None:
+    def append(self, part: Transition, priorities: np.ndarray | None) -> None:
         """Store rows."""
         self.memory.append(part, priorities)
 
@@ -61,7 +62,7 @@ class Cpprb:
         fields = {"obs": vector, "act": {"dtype": np.int64}, "rew": {}, "next_obs": vector, "done": {}}
         self.buffer = PrioritizedReplayBuffer(capacity, fields, alpha=0.6)
 
-    def append(self, part: Transition, priorities: np.ndarray) -> None:
+    def append(self, part: Transition, priorities: np.ndarray | None) -> None:
         """Store rows."""
         obs, action, reward, discount, next_obs = part
         self.buffer.add(obs=obs, act=action, rew=reward, next_obs=next_obs, done=discount, priorities=priorities)
@@ -81,7 +82,7 @@ class Sb3Uniform:
         self.buffer = ReplayBuffer(capacity, OBS, ACTION, device="cpu")
         self.buffer.full = True
 
-    def append(self, part: Transition, priorities: np.ndarray) -> None:
+    def append(self, part: Transition, priorities: np.ndarray | None) -> None:
         """Nothing: its rows come one step at a time, and zeros are gathered as fast."""
 
     def round(self, priorities: np.ndarray) -> None:
@@ -129,8 +130,10 @@ def measure(capacity: int, batches: list[int], repeats: int) -> list[dict]:
         table += entries("round", capacity, batch, compete(runs, repeats, max(5, 20_000 // (batch + 100))))
     part, priorities = rows(rng, 50), rng.random(50) + 0.01
     adding = {name: one for name, one in entered.items() if name != "SB3 uniform"}
-    runs = {name: lambda one=one: one.append(part, priorities) for name, one in adding.items()}
-    return table + entries("append", capacity, 50, compete(runs, repeats, 100))
+    for what, given in (("append", priorities), ("default", None)):
+        runs = {name: lambda one=one, given=given: one.append(part, given) for name, one in adding.items()}
+        table += entries(what, capacity, 50, compete(runs, repeats, 100))
+    return table
 
 
 def entries(what: str, capacity: int, batch: int, figures: dict[str, tuple[float, float]]) -> list[dict]:

@@ -194,7 +194,7 @@ class PrioritizedMemory(RingMemory):
         weights = reference / leaves  # (N P)**-beta over its largest is (smallest P / P)**beta
         weights **= self.importance_sampling_exponent
         leaves /= total
-        return slots, ring.ids[slots], weights, leaves
+        return slots, ring.ids_of(slots), weights, leaves
 
     def state_dict(self) -> dict[str, np.ndarray]:
         """Everything as plain arrays: goes through ``numpy.savez`` and back without pickle."""
@@ -280,7 +280,7 @@ class PrioritizedMemory(RingMemory):
         self.tree.set_checked(slots, self._leaves(raw) if ranks is None else ranks**-self._exponent)
 
     def _draw_from(self, candidates: np.ndarray, batch_size: int) -> tuple[np.ndarray, np.ndarray, float, float]:
-        """Slots (k,) drawn from these alone, their leaves (k,), the leaf whose weight is 1, and the sum of all leaves."""
+        """Slots (k,) drawn from these alone, their leaves (k,), the leaf whose weight is 1, and the sum of them all."""
         leaves = self.tree.leaves[candidates]
         if not leaves.any():
             leaves = np.ones(len(leaves))

@@ -19,7 +19,7 @@ CHUNK = 65_536
 
 
 MANY = 256
-"""Rows from which on gathering whole records costs less than gathering each column: fewer places in memory."""
+"""Rows from which on places in memory cost more than calls of NumPy: whole records are gathered, and no ids."""
 
 
 class Ring:
@@ -44,6 +44,7 @@ class Ring:
         self.streams = Streams()
         self.store = ObservationStore(self.obs_layout, self.capacity)
         self.source = np.zeros(self.capacity, np.int64)
+        self.ids = np.zeros(self.capacity, np.int64)
         self._table: Any = np.zeros(0)
         self.open(None)
 
@@ -53,7 +54,7 @@ class Ring:
     @property
     def nbytes(self) -> int:
         """Bytes of all arrays."""
-        return self.store.nbytes + self._table.nbytes + self.source.nbytes
+        return self.store.nbytes + self._table.nbytes + self.source.nbytes + self.ids.nbytes
 
     def open(self, kind: type | None) -> None:
         """Settle the kind of the rows that an empty ring will hold."""
@@ -68,7 +69,6 @@ class Ring:
         """Name the columns of the table, by slot: fancy indexing of such views is NumPy's fastest way to gather."""
         actions = [f"action.{place}" for place in range(len(self.action_layout.leaves))]
         self._names = ["next", *actions, *COLUMNS[self._record]]
-        self.ids = self._table["id"]
         self.next = self._table["next"]  # where each row's next_obs is stored
         self._columns = [self._table[name] for name in self._names[1:]]
         self.actions = self._columns[: len(actions)]
@@ -76,7 +76,7 @@ class Ring:
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the views, which would become arrays of their own."""
-        views = ("ids", "next", "actions", "columns", "_columns")
+        views = ("next", "actions", "columns", "_columns")
         return {name: value for name, value in self.__dict__.items() if name not in views}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -86,7 +86,7 @@ class Ring:
 
     def row_bytes(self) -> int:
         """Bytes of one row at most, that is with an own next_obs."""
-        return 2 * self.obs_layout.nbytes + row_dtype(Experience, self.action_layout).itemsize + 8
+        return 2 * self.obs_layout.nbytes + row_dtype(Experience, self.action_layout).itemsize + 8 + 8
 
     def alive_ids(self) -> np.ndarray:
         """Ids of all rows, oldest first."""
@@ -115,6 +115,13 @@ class Ring:
         if start + count <= self.capacity:
             return slice(start, start + count)
         return np.arange(start, start + count) % self.capacity
+
+    def ids_of(self, slots: np.ndarray) -> np.ndarray:
+        """Ids of the rows in these slots."""
+        if len(slots) < MANY:
+            return self.ids[slots]
+        newest = self.inserted - 1
+        return newest - (newest - slots) % self.capacity
 
     def check(self, rows: Any) -> Rows:
         """The arrays of a record, if it fits the spaces and the kind of the rows that are here.
@@ -210,11 +217,11 @@ class Ring:
         """Copy rows of another ring into the slots that they have here."""
         here, there = ids % self.capacity, ids % other.capacity
         pairs = zip(self.store.arrays, other.store.arrays, strict=True)
-        for new, old in (*pairs, (self.source, other.source), (self._table, other._table)):
+        for new, old in (*pairs, (self.source, other.source), (self.ids, other.ids), (self._table, other._table)):
             new[here] = old[there]
         after = other.next[there]
         own = after >= other.capacity
-        self.next[here[~own]] = other.ids[after[~own]] % self.capacity
+        self.next[here[~own]] = other.ids_of(after[~own]) % self.capacity
         self.next[here[own]] = places = self.store.reserve(int(own.sum()))
         self.store.write(places, other.store.take(after[own]))
 

@@ -37,7 +37,7 @@ class Rows(NamedTuple):
 def row_dtype(kind: type, action_layout: Layout) -> np.dtype:
     """One row but for its observations, as a record: so that a row drawn at random costs one place in memory."""
     actions = [(f"action.{place}", leaf.dtype, leaf.shape) for place, leaf in enumerate(action_layout.leaves)]
-    return np.dtype([("id", np.int64), ("next", np.int64), *COLUMNS[kind].items(), *actions], align=True)
+    return np.dtype([("next", np.int64), *COLUMNS[kind].items(), *actions], align=True)
 
 
 Fields = list[tuple[np.dtype, tuple[int, ...]]]

@@ -25,7 +25,7 @@ def ring_state(ring: Ring) -> dict[str, np.ndarray]:
     after = ring.next[slots]
     own = after >= ring.capacity
     next_row = np.empty(len(slots), np.int64)
-    next_row[~own] = ring.ids[after[~own]] - ring.oldest
+    next_row[~own] = ring.ids_of(after[~own]) - ring.oldest
     next_row[own] = len(slots) + np.arange(own.sum())
     kind = next(name for name, kind in KINDS.items() if kind is ring.kind)
     counters = {"format": FORMAT, "capacity": ring.capacity, "inserted": ring.inserted, "oldest": ring.oldest}

@@ -49,5 +49,5 @@ class UniformMemory(RingMemory):
             candidates = self.candidates(source)
             num_rows = len(candidates)
             slots = candidates[self.rng.integers(0, num_rows, batch_size)]
-            ids = self.ring.ids[slots]
+            ids = self.ring.ids_of(slots)
         return slots, ids, np.ones(batch_size), np.full(batch_size, 1 / num_rows)

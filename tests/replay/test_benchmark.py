@@ -22,6 +22,6 @@ def test_a_small_benchmark_writes_table_and_plot(others, tmp_path, capsys, monke
     with (tmp_path / "replay.csv").open() as file:
         lines = list(csv.DictReader(file))
     ours = [line for line in lines if line["contestant"] == "ours"]
-    assert [(line["what"], line["capacity"]) for line in ours] == [("round", "64"), ("append", "64")]
+    assert [(line["what"], line["capacity"]) for line in ours] == [("round", "64"), ("append", "64"), ("default", "64")]
     assert all(float(line["microseconds"]) > 0 for line in lines)
     assert "round" in capsys.readouterr().out
