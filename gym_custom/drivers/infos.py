@@ -35,8 +35,8 @@ class BatchInfos:
     def _legal(self, key: str, index: np.ndarray) -> np.ndarray:
         """The indices, if all have a label; one comparison finds negative ones too."""
         if index.size and index.view(np.uint64).max() >= len(self._labels[key]):
-            label_of(key, self._labels[key], int(index.min()))
-            label_of(key, self._labels[key], int(index.max()))
+            for wrong in (index.min(), index.max()):
+                label_of(key, self._labels[key].tolist(), int(wrong))
         return index
 
     def mask(self, infos: dict[str, Any], rows: Any) -> None:
