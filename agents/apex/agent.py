@@ -26,7 +26,7 @@ from agents.apex.loss import draw_exploration, epsilon_greedy
 from agents.apex.masks import barrier, carries_mask, penalty, with_mask
 from agents.apex.network import DuelingNetwork, features
 from agents.apex.ratio import SamplesPerInsert
-from agents.apex.run import new_folder, run
+from agents.apex.run import new_folder, one_at_a_time, refuse_while_learning, run
 from agents.apex.state import restore, to_checkpoint
 from agents.apex.steps import wants_steps
 from agents.replay import ReplayMemory
@@ -76,6 +76,7 @@ class ApeX:
         self.seconds = 0.0
         self.planned_timesteps = 0
         self.lives = [0] * self.config.num_actors  # of the actors, when the cluster is made
+        self.learning: int | None = None  # the thread that learns just now
         self._cluster: Cluster | None = None
         self._run_folder: Path | None = None
 
@@ -94,6 +95,7 @@ class ApeX:
             ValueError: the steps end before the warm-up does, or the env cannot be watched.
             ActorError: an actor failed more than ``max_restarts`` times in a row; carries its traceback.
             KeyboardInterrupt: after Ctrl+C, once the state is saved to the run folder and the actors have ended.
+            RuntimeError: the agent is learning in another thread.
         """
         warmup = self.config.warmup_steps - self.num_timesteps
         if isinstance(total_timesteps, float) and total_timesteps % 1 == 0:
@@ -104,7 +106,8 @@ class ApeX:
             raise ValueError(
                 f"total_timesteps must be more than the warm-up's {max(warmup, 0)} steps, not {total_timesteps}"
             )
-        run(self, total_timesteps, progress_bar, watch)
+        with one_at_a_time(self):
+            run(self, total_timesteps, progress_bar, watch)
         return self
 
     def predict(
@@ -204,7 +207,8 @@ class ApeX:
         return [ActorPlan(*common, i, life, steps, masked) for i, life in enumerate(self.lives)]
 
     def save(self, path: str | Path) -> None:
-        """Write everything that a later agent needs to go on: whole, or not at all."""
+        """Write all that a later agent needs to go on, whole or not at all; not while another thread lets it learn."""
+        refuse_while_learning(self)
         checkpoint.save(path, to_checkpoint(self))
 
     @classmethod

@@ -1,4 +1,4 @@
-"""The settings of an Ape-X run: one frozen record, the defaults of which are the CartPole preset."""
+"""The settings of an Ape-X run: one frozen record, whose defaults are CartPole's but for the scale of its rewards."""
 
 from __future__ import annotations
 
@@ -142,8 +142,14 @@ class ApeXConfig:
     @classmethod
     def preset(cls, env_id: str) -> ApeXConfig:
         """Give the tuned settings of an id, or the defaults where no preset file exists."""
-        file = resources.files("agents.apex") / "presets" / f"{env_id.split(':')[-1].replace('/', '_')}.json"
-        return cls.from_dict(json.loads(file.read_text())) if file.is_file() else cls()
+        return cls.from_dict(_preset(env_id.split(":")[-1].replace("/", "_")))
+
+
+def _preset(name: str) -> dict[str, Any]:
+    """Read a preset file: those of the preset that it is "like", if it names one, and then its own settings."""
+    file = resources.files("agents.apex") / "presets" / f"{name}.json"
+    settings = json.loads(file.read_text()) if file.is_file() else {}
+    return {**(_preset(settings.pop("like")) if "like" in settings else {}), **settings}
 
 
 def _sizes(name: str, value: Any) -> tuple[int, ...]:

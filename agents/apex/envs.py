@@ -186,4 +186,4 @@ def _holds_numbers(space: gym.Space) -> bool:
         parts = list(space.values() if isinstance(space, gym.spaces.Dict) else space)
         return bool(parts) and all(map(_holds_numbers, parts))
     plain = (gym.spaces.Box, gym.spaces.Discrete, gym.spaces.MultiDiscrete, gym.spaces.MultiBinary)
-    return isinstance(space, plain)
+    return isinstance(space, plain) and 0 not in (space.shape or ())

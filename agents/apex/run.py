@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import threading
 import time
 import warnings
 from collections.abc import Iterator
@@ -193,6 +194,27 @@ def one_torch_thread() -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
+
+
+def refuse_while_learning(agent: ApeX) -> None:
+    """Raise a RuntimeError where another thread lets the agent learn: between two steps nothing of it is whole."""
+    if agent.learning not in (None, threading.get_ident()):
+        raise RuntimeError("this agent is learning in another thread: wait until its learn() has returned")
+
+
+@contextmanager
+def one_at_a_time(agent: ApeX) -> Iterator[None]:
+    """What is done in here is the agent's only learning.
+
+    Raises:
+        RuntimeError: another thread lets it learn.
+    """
+    refuse_while_learning(agent)
+    agent.learning = threading.get_ident()
+    try:
+        yield
+    finally:
+        agent.learning = None
 
 
 def _progress_bar(agent: ApeX, total: int) -> tqdm:

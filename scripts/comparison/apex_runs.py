@@ -8,7 +8,7 @@ import os
 import signal
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -16,9 +16,11 @@ import torch
 from stable_baselines3.common.monitor import ResultsWriter
 
 from agents.apex import ApeX, ApeXConfig
-from comparison.cells import EVALUATION_SEED, Cell
+from agents.apex.evaluator import Evaluator
+from agents.apex.masks import carries_mask
+from comparison.cells import Cell
 from comparison.curve import Curve, CurveWriter, read_curve
-from comparison.evaluation import Episodes, Predict, greedy_episodes, seed_block
+from comparison.evaluation import Episodes, Predict
 from comparison.progress import Progress
 
 BEST, LAST = "best_model.pt", "last_model.pt"
@@ -53,19 +55,19 @@ def train(cell: Cell, folder: Path, curve: CurveWriter, progress: Progress) -> N
 
 
 def _judge_last(agent: ApeX, cell: Cell, curve: CurveWriter) -> None:
-    """The closing evaluation, which a run that its time budget ended did not come to."""
-    seeds = seed_block(EVALUATION_SEED, cell.eval_episodes)
-    episodes = greedy_episodes(lambda obs: agent.greedy(agent.learner.network, obs), cell.env_id, seeds)
+    """The closing evaluation, which a run that its time budget ended did not come to: the one of Ape-X itself."""
+    evaluator = Evaluator(agent.source, cell.eval_episodes, carries_mask(agent.input_space))
+    with closing(evaluator):
+        episodes = evaluator(lambda obs: agent.greedy(agent.learner.average, obs))
     agent.judge(float(episodes.returns.mean()))
-    means = (values.mean(keepdims=True) for values in episodes)
-    curve.write(agent.num_timesteps, agent.seconds, Episodes(*means))
+    curve.write(agent.num_timesteps, agent.seconds, Episodes(*(values.mean(keepdims=True) for values in episodes)))
 
 
 def load_policy(cell: Cell, folder: Path, which: str = BEST) -> Predict:
-    """The greedy policy of a checkpoint, of which only tensors are read."""
+    """The greedy policy of a checkpoint, of which only tensors are read; it heeds action masks."""
     agent = ApeX(cell.env_id, configuration(cell), seed=cell.training_seed)
     agent.policy.load_state_dict(torch.load(folder / which, weights_only=True))
-    return lambda obs: agent.predict(obs, deterministic=True)[0]
+    return lambda obs, action_masks=None: agent.predict(obs, action_masks=action_masks)[0]
 
 
 @contextmanager

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from agents.apex.masks import MASK
 from agents.sb3 import same_step_env
 
-Predict = Callable[[Any], np.ndarray]
-"""From observations (N, ...) to greedy actions (N, ...)."""
+Predict = Callable[..., np.ndarray]
+"""From observations (N, ...) to greedy actions (N, ...); what takes ``action_masks`` (N, A) too gets the env's."""
 
 
 class Episodes(NamedTuple):
@@ -34,14 +36,20 @@ def greedy_episodes(predict: Predict, env_id: str, seeds: list[int]) -> Episodes
     env = same_step_env(env_id, len(seeds))
     returns, lengths = np.zeros(len(seeds)), np.zeros(len(seeds), dtype=np.int64)
     running = np.ones(len(seeds), dtype=bool)
-    obs, _ = env.reset(seed=seeds)  # type: ignore[arg-type]
+    obs, infos = env.reset(seed=seeds)  # type: ignore[arg-type]
     while running.any():
-        obs, rewards, terminated, truncated, _ = env.step(predict(obs))
+        obs, rewards, terminated, truncated, infos = env.step(predict(obs, **masks_for(predict, infos)))
         returns += np.where(running, rewards, 0.0)
         lengths += running
         running &= ~(terminated | truncated)
     env.close()
     return Episodes(returns, lengths)
+
+
+def masks_for(predict: Predict, infos: dict[str, Any]) -> dict[str, Any]:
+    """The env's action masks as a keyword for a policy that takes them; nothing where there are none."""
+    takes = MASK in infos and "action_masks" in inspect.signature(predict).parameters
+    return {"action_masks": np.stack(list(infos[MASK]))} if takes else {}
 
 
 def seed_block(first: int, count: int) -> list[int]:

@@ -11,9 +11,10 @@ import gymnasium as gym
 import numpy as np
 from PIL import Image
 
+from agents.apex.masks import MASK
 from comparison.algorithms import ALGORITHMS
 from comparison.cells import TEST_SEED
-from comparison.evaluation import Predict
+from comparison.evaluation import Predict, masks_for
 from comparison.results import Run
 
 WIDTH = 320
@@ -41,12 +42,13 @@ def film(run: Run) -> bytes:
 def frames(predict: Predict, env_id: str) -> list[np.ndarray]:
     """The pictures of one greedy episode, one a step."""
     env = gym.make(env_id, render_mode="rgb_array")
-    obs, _ = env.reset(seed=TEST_SEED)
+    obs, info = env.reset(seed=TEST_SEED)
     pictures: list[Any] = [env.render()]
     ended = False
     while not ended:
-        action = predict(_batch_of_one(obs))[0]
-        obs, _, terminated, truncated, _ = env.step(action)
+        masks = masks_for(predict, {key: np.asarray(value)[None] for key, value in info.items() if key == MASK})
+        action = predict(_batch_of_one(obs), **masks)[0]
+        obs, _, terminated, truncated, info = env.step(action)
         pictures.append(env.render())
         ended = terminated or truncated
     env.close()

@@ -3,6 +3,7 @@
 import csv
 import json
 import re
+import threading
 
 import gymnasium as gym
 import numpy as np
@@ -327,3 +328,27 @@ def test_specs_and_lambdas_serve_as_ids_do(tmp_path):
     by_factory = agent(tmp_path / "c", lambda: gym.make("CartPole-v1")).learn(300)
     np.testing.assert_array_equal(parameters(by_id), parameters(by_spec))
     np.testing.assert_array_equal(parameters(by_id), parameters(by_factory))
+
+
+def test_an_agent_that_learns_is_neither_trained_nor_saved_by_another_thread(tmp_path):
+    ape, refused = agent(tmp_path), []
+
+    def meddle():
+        for what in (lambda: ape.learn(500), lambda: ape.save(tmp_path / "torn.apex")):
+            with pytest.raises(RuntimeError, match="is learning in another thread"):
+                what()
+            refused.append(what)
+
+    def receive(timeout, original=ape.cluster.receive):
+        if not refused:
+            thread = threading.Thread(target=meddle)
+            thread.start()
+            thread.join()
+        return original(timeout)
+
+    ape.cluster.receive = receive
+    ape.learn(500)
+    assert len(refused) == 2
+    assert not (tmp_path / "torn.apex").exists()
+    ape.learn(100).save(tmp_path / "whole.apex")
+    assert ApeX.load(tmp_path / "whole.apex").num_timesteps == ape.num_timesteps

@@ -74,6 +74,10 @@ NO_NUMBERS = [
     spaces.OneOf((spaces.Discrete(2), spaces.Discrete(3))),
     spaces.Dict({}),
     spaces.Tuple(()),
+    spaces.Box(-1, 1, (0,)),
+    spaces.Box(0, 255, (0, 8, 3), np.uint8),
+    spaces.MultiDiscrete(np.zeros(0, int)),
+    spaces.Dict({"seen": spaces.Box(-1, 1, (2,)), "nothing": spaces.Box(-1, 1, (0,))}),
     spaces.Dict({"seen": spaces.Box(-1, 1, (2,)), "said": spaces.Text(5)}),
 ]
 

@@ -2,11 +2,13 @@
 
 import ast
 import dataclasses
+import importlib
 import inspect
 import itertools
 import json
 from pathlib import Path
 
+import gymnasium as gym
 import pytest
 
 import agents.apex
@@ -122,11 +124,32 @@ def test_the_record_is_frozen():
         ApeXConfig().gamma = 0.5
 
 
-def test_ids_without_a_file_and_the_cart_pole_get_the_defaults():
+def test_ids_without_a_file_get_the_defaults_and_the_cart_pole_scales_its_rewards_too():
     assert ApeXConfig.preset("NoFile-v0") == ApeXConfig()
-    assert ApeXConfig.preset("NumpyCartPole-v0") == ApeXConfig.preset("NumpyCartPole-v1") == ApeXConfig()
+    pole = ApeXConfig.preset("NumpyCartPole-v1")
+    assert ApeXConfig.preset("NumpyCartPole-v0") == pole == ApeXConfig(reward_scale=0.1)
 
 
 @pytest.mark.parametrize("file", sorted((Path(agents.apex.__file__).parent / "presets").glob("*.json")), ids=str)
 def test_every_preset_file_is_legal(file):
     assert isinstance(ApeXConfig.preset(file.stem), ApeXConfig)
+
+
+OWN = ("NumpyCartPole-v0", "NumpyCartPole-v1", "GridWorld-v0", "MyEnv-v0")
+VARIANTS = tuple(f"MyEnv{name}-v0" for name in ("Static", "Dense", "Hard", "Partial"))
+
+
+@pytest.mark.parametrize("env_id", [*OWN, *VARIANTS])
+def test_every_id_of_the_project_has_a_file(env_id):
+    assert (Path(agents.apex.__file__).parent / "presets" / f"{env_id}.json").is_file()
+
+
+def test_no_id_of_the_project_is_forgotten():
+    importlib.import_module("gym_custom")
+    ids = {env_id for env_id, spec in gym.registry.items() if str(spec.entry_point).startswith("gym_custom.")}
+    assert ids == {*OWN, *VARIANTS}
+
+
+@pytest.mark.parametrize("env_id", VARIANTS)
+def test_variants_of_an_id_are_trained_like_it(env_id):
+    assert ApeXConfig.preset(env_id) == ApeXConfig.preset("MyEnv-v0") != ApeXConfig()

@@ -71,7 +71,7 @@ def main(folder):
     witness.log("learning begins")
     ape.learn(10_000)
     witness.log("learning has ended")
-    print(f"killed {witness.killed}, restarts {ape.cluster.restarts}, places {witness.places}")
+    print(f"killed {witness.killed}, restarts {ape.cluster.restarts}, places {dict(sorted(witness.places.items()))}")
     machines.shutdown()
 
 
