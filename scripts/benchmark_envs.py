@@ -121,7 +121,8 @@ def draw_plot(path: Path, measurements: list[Measurement]) -> None:
     matplotlib.use("Agg")
     from matplotlib import pyplot as plt
 
-    figure, axes = plt.subplots(figsize=(8, 5), layout="constrained")
+    figure, axes = plt.subplots(figsize=(9, 5), layout="constrained")
+    axes.set_prop_cycle(color=[*matplotlib.color_sequences["tab10"], "black", "gold"])  # a color a line
     vectors = [found for found in measurements if "single" not in found.group]
     for name in dict.fromkeys(found.name for found in vectors):
         points = [found for found in vectors if found.name == name]
@@ -133,7 +134,7 @@ def draw_plot(path: Path, measurements: list[Measurement]) -> None:
         )
     axes.set(xlabel="number of environments", ylabel="transitions a second", title="Vector environments, random play")
     axes.grid(which="major", alpha=0.3)
-    axes.legend(fontsize="small")
+    figure.legend(loc="outside right upper", fontsize="small")
     figure.savefig(path, dpi=150)
     plt.close(figure)
 
