@@ -118,9 +118,7 @@ def _legal_devices(devices: Any, num_agents: int) -> tuple[Any, ...]:
     return tuple(devices)
 
 
-def compile_training(
-    setup: Setup, devices: tuple[Any, ...] | None, tick: Callable[[int], Any] | None = None
-) -> Any:
+def compile_training(setup: Setup, devices: tuple[Any, ...] | None, tick: Callable[[int], Any] | None = None) -> Any:
     """The training of agents as one compiled function (agents, discount) -> QResult; it tells ``tick`` of its steps."""
     run = partial(_run, setup, tick)
     if devices is None:
