@@ -17,8 +17,8 @@ from comparison.cells import TEST_SEED
 from comparison.evaluation import Predict, masks_for
 from comparison.results import Run
 
-WIDTH = 320
-MAX_FRAMES = 150
+WIDTH = 256
+MAX_FRAMES = 90
 SECONDS = 6.0
 """A film lasts about as long whatever the episode's length: longer episodes lose frames."""
 LAST_PICTURE = 1_000
