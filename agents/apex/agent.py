@@ -17,6 +17,7 @@ from agents.apex.actor import ActorPlan
 from agents.apex.building import build_cluster, build_memory, build_network
 from agents.apex.channel import Cluster
 from agents.apex.checkpoint import CheckpointError
+from agents.apex.claims import refuse_claimed
 from agents.apex.config import ApeXConfig
 from agents.apex.envs import arguments_of, gives_masks, names_code, resolve, spaces_of, with_arguments
 from agents.apex.features import batch_of_one, is_single
@@ -188,9 +189,14 @@ class ApeX:
         return self._run_folder
 
     def resume_in(self, folder: str | Path) -> None:
-        """Go on with the logs and checkpoints of a folder, from which rows younger than this agent are taken out."""
+        """Go on with the logs and checkpoints of a folder, from which rows younger than this agent are taken out.
+
+        Raises:
+            ValueError: a training goes on there.
+        """
         self._run_folder = Path(folder)
         self._run_folder.mkdir(parents=True, exist_ok=True)
+        refuse_claimed(self._run_folder)
         for log in self._run_folder.glob("*.csv"):
             rewind(log, self.num_timesteps)
 

@@ -18,6 +18,7 @@ from tqdm import tqdm
 
 from agents.apex.channel import Block
 from agents.apex.checkpoint import save_tensors
+from agents.apex.claims import claimed
 from agents.apex.evaluator import Evaluator
 from agents.apex.learner import train
 from agents.apex.masks import carries_mask
@@ -229,10 +230,10 @@ def run(agent: ApeX, total_timesteps: int, progress_bar: bool, watch: bool = Fal
     exception goes on; the actors are stopped in every case.
     """
     leave_if_unguarded()
-    (agent.run_folder / "config.json").write_text(json.dumps(agent.description(), indent=2) + "\n")
     total = agent.planned_timesteps + total_timesteps
-    bar = _progress_bar(agent, total) if progress_bar else None
-    with one_torch_thread(), Interruption() as interruption, ExitStack() as stack:
+    with claimed(agent.run_folder), one_torch_thread(), Interruption() as interruption, ExitStack() as stack:
+        (agent.run_folder / "config.json").write_text(json.dumps(agent.description(), indent=2) + "\n")
+        bar = _progress_bar(agent, total) if progress_bar else None
         try:
             watcher = None
             if watch:
