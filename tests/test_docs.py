@@ -53,7 +53,6 @@ def test_a_notebook_holds_its_pictures_and_no_errors(path):
     assert path.stat().st_size < 300_000
 
 
-@pytest.mark.slow
 @pytest.mark.serial
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_a_notebook_runs(path, tmp_path):
